@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "cohabit-types",
             "cohabit-wire",
+            "cohabit-net",
             "cohabit-memory",
             "cohabit-application-core",
             "cohabit-client",

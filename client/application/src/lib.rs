@@ -158,7 +158,7 @@
 //! start        which process this is      launcher     the program started by hand
 //! coordinator  the root job               runner       main, one actor (actor_host), or tasks (task_host)
 //! process      a process's state and connections       transport    sockets, frames
-//! store        large objects: a process's side, and the store of a node
+//! store        large objects: a process's side, and the store of a node (store_process: of a further one)
 //! handle, call, builder, task_call        what users hold; values, returned: their bytes
 //! reference, arguments                    references, and what stands for them in calls
 //! stream_call, ref_stream                 streams; made_items: at their makers; call_state: all calls
@@ -193,6 +193,7 @@ mod runner;
 mod start;
 mod start_entry;
 mod store;
+mod store_process;
 mod stream_call;
 mod task;
 mod task_call;

@@ -83,7 +83,7 @@ pub async fn put<T: Serialize>(value: &T) -> Result<Ref<T>> {
             Ok(Ref::new(Hold::held_already(process, HeldId::Object(object)), object))
         }
         OutgoingValue::Large(writer, holds) => {
-            let stored = process.store_value(writer, holds).await;
+            let stored = process.store_value(writer, holds, None).await;
             let (stored, hold) = stored.map_err(Error::of_call)?;
             Ok(Ref::new(hold, stored.object))
         }

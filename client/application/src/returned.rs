@@ -10,8 +10,8 @@ use futures::future::{AbortRegistration, Abortable, Aborted, CatchUnwind, LocalB
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::process::{Hold, MemberProcess};
-use crate::values::{EncodedValue, OutgoingValue, VALUE, encode_value, held};
+use crate::process::{Hold, MemberProcess, RunningTask};
+use crate::values::{EncodedValue, OutgoingValue, VALUE, encode_object, encode_value, held};
 
 /// A running method or task.
 pub type CallFuture = LocalBoxFuture<'static, Result<ReturnedValue, CallError>>;
@@ -43,20 +43,24 @@ impl ReturnedValue {
     }
 }
 
-/// The end of a function that cannot fail: stores its value if it is large.
+/// The end of a function that cannot fail: stores its value if it is large, or if it is that of a lost object.
 ///
 /// # Errors
 /// If it cannot be encoded, or there is no room for it.
 pub async fn returned<T: Serialize>(value: T) -> Result<ReturnedValue, CallError> {
-    let encoded = encode_value(&value, VALUE).map_err(CallError::Refused)?;
+    let remakes = RunningTask::remakes_now();
+    let encoded = match remakes {
+        None => encode_value(&value, VALUE),
+        Some(_) => encode_object(&value, VALUE).map(|(writer, holds)| OutgoingValue::Large(writer, holds)),
+    };
     drop(value);
-    match encoded {
+    match encoded.map_err(CallError::Refused)? {
         OutgoingValue::Inline(EncodedValue { bytes, holds }) => {
             Ok(ReturnedValue { value: CallValue::Inline(bytes), holds })
         }
         OutgoingValue::Large(writer, holds) => {
             let process = MemberProcess::current().map_err(|error| CallError::Refused(error.to_string()))?;
-            let (stored, hold) = process.store_value(writer, holds).await?;
+            let (stored, hold) = process.store_value(writer, holds, remakes).await?;
             Ok(ReturnedValue { value: CallValue::Stored(stored), holds: vec![hold] })
         }
     }

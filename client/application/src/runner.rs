@@ -13,14 +13,16 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::actor_host::ActorHost;
-use crate::process::{Dialer, MemberProcess, Outlets, ProcessEvent, accept_callers, keep_coordinator};
+use crate::process::{
+    CalleeSockets, Dialer, MemberProcess, Outlets, ProcessEvent, accept_callers, keep_coordinator,
+};
 use crate::store::StoreLink;
 use crate::task_host;
 use crate::terminal::{exit, say};
 use crate::transport::SocketDirectory;
 
 /// How long a process that ends waits for what it sent to arrive.
-const SETTLING: Duration = Duration::from_secs(5);
+pub(crate) const SETTLING: Duration = Duration::from_secs(5);
 
 /// How long a process goes on after its coordinator has ended, before it ends itself.
 const ORPHAN_GRACE: Duration = Duration::from_secs(5);
@@ -29,7 +31,7 @@ const ORPHAN_GRACE: Duration = Duration::from_secs(5);
 const FAILED: i32 = 1;
 
 /// The exit code of a process that was told to end: 128 and the number of SIGTERM.
-const TERMINATED: i32 = 143;
+pub(crate) const TERMINATED: i32 = 143;
 
 /// How long a process that was told to end waits for its tasks to end at their next await.
 const TASKS_PATIENCE: Duration = Duration::from_secs(5);
@@ -79,8 +81,8 @@ pub(crate) async fn run_actor(access: ApplicationAccess) -> i32 {
             Some(event) = events.recv() => match event {
                 ProcessEvent::End if host.has_failed() => break FAILED,
                 ProcessEvent::End => break 0,
-                // Of a task.
-                ProcessEvent::Interrupted(_) => {}
+                // Of a task, or of the process of a store.
+                ProcessEvent::Interrupted(_) | ProcessEvent::Store(_) => {}
             },
         }
     };
@@ -118,6 +120,8 @@ pub(crate) async fn run_tasks(access: ApplicationAccess) -> i32 {
             },
             Some(event) = events.recv() => match event {
                 ProcessEvent::End => break 0,
+                // Of the process of a store.
+                ProcessEvent::Store(_) => {}
                 ProcessEvent::Interrupted(ticket) => {
                     let late = late.clone();
                     spawn_local(async move {
@@ -165,11 +169,11 @@ fn serve(
     let terminate = terminate.map_err(|error| format!("cannot wait for SIGTERM: {error}"))?;
     // Callers may come as soon as the coordinator knows of this process.
     let directory = SocketDirectory::open(&access.directory).map_err(|error| error.to_string())?;
-    let listener = directory.listen(access.member);
-    let listener =
-        listener.map_err(|error| format!("cannot listen in {}: {error}", access.directory.display()))?;
+    let sockets = CalleeSockets::listen(&directory, access.member);
+    let sockets =
+        sockets.map_err(|error| format!("cannot listen in {}: {error}", access.directory.display()))?;
     let (process, events) = join(access, role, after.clone())?;
-    spawn_local(accept_callers(Arc::clone(&process), listener, after));
+    spawn_local(accept_callers(Arc::clone(&process), sockets, after));
     Ok(Callee { process, terminate, events })
 }
 
@@ -177,7 +181,7 @@ fn serve(
 ///
 /// # Errors
 /// In words, if the directory of the sockets cannot be opened.
-fn join(
+pub(crate) fn join(
     access: ApplicationAccess,
     role: RunnerRole,
     after: impl Fn() + Clone + 'static,
@@ -202,7 +206,7 @@ fn join(
     Ok((process, received))
 }
 
-fn cannot_begin(text: &str) -> i32 {
+pub(crate) fn cannot_begin(text: &str) -> i32 {
     say(text);
     FAILED
 }

@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 use crate::error::Error;
 use crate::start_entry::MainEntry;
 use crate::terminal::{exit, say};
-use crate::{coordinator, launcher, registry, runner};
+use crate::{coordinator, launcher, registry, runner, store_process};
 
 /// What a `main` may return.
 pub trait MainReturn {
@@ -84,6 +84,7 @@ async fn run_role(
         ApplicationRole::Runner(RunnerRole::Main) => runner::run_main(access, main).await,
         ApplicationRole::Runner(RunnerRole::Actor) => runner::run_actor(access).await,
         ApplicationRole::Runner(RunnerRole::Tasks) => runner::run_tasks(access).await,
+        ApplicationRole::Runner(RunnerRole::Store) => store_process::run_store(access, entry).await,
     }
 }
 

@@ -114,9 +114,19 @@ pub(crate) fn encode_value<T: Serialize>(value: &T, what: &str) -> Result<Outgoi
         Err(CodecError::TooLong { .. }) => {}
         Err(error @ CodecError::Undecodable(_)) => return Err(refusal(&error, what)),
     }
+    encode_object(value, what).map(|(writer, holds)| OutgoingValue::Large(writer, holds))
+}
+
+/// Prepares a value of any size for the store: `what` it is, for the error. Returns the handles in it, too.
+///
+/// # Errors
+/// In words, if it cannot be encoded.
+pub(crate) fn encode_object<T: Serialize>(
+    value: &T,
+    what: &str,
+) -> Result<(ObjectWriter, Vec<Arc<Hold>>), String> {
     let (writer, noted) = noting(|| ObjectWriter::new(value));
-    let writer = writer.map_err(|error| format!("{what}: {error}"))?;
-    Ok(OutgoingValue::Large(writer, noted.holds))
+    Ok((writer.map_err(|error| format!("{what}: {error}"))?, noted.holds))
 }
 
 /// What an item of a stream is called in errors.

@@ -151,6 +151,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         max_slowdown: job.max_slowdown,
         account: None,
         has_code: false,
+        spans_nodes: false,
         node: None,
     })
 }

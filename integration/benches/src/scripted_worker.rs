@@ -112,6 +112,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
     let slot = |n| Device::new(DeviceId(format!("host-{n}").into()), DeviceKind::Host, "host slot", None);
     Inventory {
         fetches_code: true,
+        application_ports: true,
         name: format!("node{number}"),
         address: "127.0.0.1".to_owned(),
         cpus: 64,

@@ -2,19 +2,29 @@
 //! application; it makes no other process panic, and takes no memory beyond what it sent.
 
 use cohabit_application_core::{
-    ActorId, CallError, CallNumber, CallRequest, Coordinator, CoordinatorEffect, FromCoordinator, HeldId,
-    Member, MemberEffect, MethodAccess, ObjectId, OnRestart, OnTaskError, RunnerReport, RunnerState,
-    TaskClass, TaskSpec, ToCallee, ToCaller, ToCoordinator,
+    ActorId, CallError, CallNumber, CallRequest, CallValue, Coordinator, CoordinatorEffect, CoordinatorNode,
+    FromCoordinator, FromStore, HeldId, Member, MemberEffect, MethodAccess, NodeNumber, ObjectId, OnRestart,
+    OnTaskError, RunnerReport, RunnerState, TaskClass, TaskSpec, ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_net::fuzzing::decode;
-use cohabit_types::{AttemptId, JobId, Share, Span};
+use cohabit_types::{AttemptId, JobId, Rendezvous, Share, Span};
 use serde::{Deserialize, Serialize};
+
+use crate::stores::{FuzzedStore, StoreAction};
 
 /// What happens in an application, besides what its cores do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum MemberAction {
-    /// A process connects to the coordinator.
-    Connects(u8),
+    /// A process connects to the coordinator, from this node.
+    Connects(u8, u8),
+    /// Nothing was heard of a process for some time.
+    Silent(u8),
+    /// The store in the coordinator's process says something.
+    OwnStoreSays(FromStore),
+    /// The head refuses the store of a node.
+    RefusesStore(u8),
+    /// The store in the member's process says something.
+    StoreSays(FromStore),
     /// It says something to the coordinator.
     Tells(u8, ToCoordinator),
     /// The head says of its job how many attempts have ended.
@@ -43,15 +53,20 @@ pub(crate) enum MemberAction {
     Fails(u8),
     /// It drops one of its references.
     Drops(u8),
+    /// Something happens to the objects of a node.
+    Stores(StoreAction),
 }
 
 /// Actions, as messages carry them: what effects ask for happens at once.
 pub(crate) fn actions(bytes: &[u8]) {
     let Some(actions) = decode::<Vec<MemberAction>>(bytes) else { return };
     let own = JobId::new(1).attempt(1);
+    let at = Some(Rendezvous { address: "n0".into(), port: 29_600 });
+    let node = CoordinatorNode { name: "n0".into(), at };
     let mut world = World {
-        coordinator: Coordinator::new(own, Some(Share(2_000)), None),
+        coordinator: Coordinator::new(own, node, Some(Share(2_000)), None),
         member: Member::new(process(0), own),
+        store: FuzzedStore::new(),
         jobs: MOST_PROCESSES,
         unended: 0,
         references: Vec::new(),
@@ -70,6 +85,7 @@ const MOST_PROCESSES: u64 = 8;
 struct World {
     coordinator: Coordinator,
     member: Member,
+    store: FuzzedStore,
     /// The number of the last job.
     jobs: u64,
     /// Calls of the member that have not ended.
@@ -98,9 +114,25 @@ const fn process(number: u8) -> AttemptId {
 impl World {
     fn take(&mut self, action: MemberAction) {
         match action {
-            MemberAction::Connects(number) => {
-                self.drive_coordinator(|it, effects| it.connected(process(number), effects));
+            MemberAction::Connects(number, node) => {
+                let node = format!("n{}", node % 4);
+                self.drive_coordinator(|it, effects| it.connected(process(number), &node, effects));
             }
+            MemberAction::Silent(number) => {
+                self.drive_coordinator(|it, effects| it.member_silent(process(number), effects));
+            }
+            MemberAction::OwnStoreSays(frame) => {
+                self.drive_coordinator(|it, effects| it.received_from_own_store(frame, effects));
+            }
+            MemberAction::RefusesStore(node) => {
+                let result = Err("no such node".into());
+                let node = NodeNumber(node.into());
+                self.drive_coordinator(|it, effects| it.store_submitted(node, result, effects));
+            }
+            MemberAction::StoreSays(frame) => {
+                self.drive_member(|it, effects| it.from_store(frame, effects));
+            }
+            MemberAction::Stores(action) => self.store.take(action),
             MemberAction::Tells(number, frame) => {
                 self.drive_coordinator(|it, effects| it.received(process(number), frame, effects));
             }
@@ -212,14 +244,21 @@ impl World {
                     let job = JobId::new(self.jobs);
                     self.coordinator.task_runner_submitted(runner, Ok(job), &mut effects);
                 }
+                CoordinatorEffect::AwaitClosing { closing } => {
+                    self.coordinator.closing_over(closing, &mut effects);
+                }
                 CoordinatorEffect::AwaitSurplus { class } => {
                     self.coordinator.surplus_over(&class, &mut effects);
                 }
                 CoordinatorEffect::AwaitEnd { job } => self.coordinator.patience_over(job, &mut effects),
+                CoordinatorEffect::SubmitStore { node, .. } => {
+                    self.jobs += 1;
+                    self.coordinator.store_submitted(node, Ok(JobId::new(self.jobs)), &mut effects);
+                }
                 CoordinatorEffect::Send { .. }
                 | CoordinatorEffect::Described { .. }
-                | CoordinatorEffect::FreeObject { .. }
-                | CoordinatorEffect::ForgetMaker { .. }
+                | CoordinatorEffect::OwnStore(_)
+                | CoordinatorEffect::StoreTold { .. }
                 | CoordinatorEffect::CancelRunner { .. }
                 | CoordinatorEffect::Close { .. }
                 | CoordinatorEffect::Exit { .. } => {}
@@ -240,7 +279,15 @@ impl World {
                 }
                 MemberEffect::StartTask { ticket, carries, .. } => {
                     carries.into_iter().for_each(|held| self.member.release(held, &mut effects));
-                    let (result, took) = (Err(CallError::Failed("no".into())), Span::from_micros(7));
+                    let result = match self.member.store_as(ticket) {
+                        Some(object) => {
+                            let stored = self.member.stored(object, 1 << 20, &[], &mut effects);
+                            self.member.release(HeldId::Object(object), &mut effects);
+                            Ok(CallValue::Stored(stored))
+                        }
+                        None => Err(CallError::Failed("no".into())),
+                    };
+                    let took = Span::from_micros(7);
                     self.member.task_ended(ticket, result, Vec::new(), took, &mut effects);
                 }
                 MemberEffect::Finish { carries, .. } => {
@@ -273,6 +320,7 @@ impl World {
                 | MemberEffect::Interrupt { .. }
                 | MemberEffect::Rest { .. }
                 | MemberEffect::MakeMore { .. }
+                | MemberEffect::Store(_)
                 | MemberEffect::End => {}
             }
         }

@@ -10,6 +10,7 @@ mod manifests;
 mod memory;
 #[cfg(test)]
 mod seeds;
+mod stores;
 
 use std::cell::OnceCell;
 

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use cohabit_application_core::{
     ActorId, CallError, CallNumber, CallRequest, CallValue, Carried, CarriedValue, FromCoordinator,
-    FromDirectory, HeldId, MethodAccess, ObjectId, OnRestart, RequestNumber, SharedValue, StoredObject,
-    TaskClass, TaskRequest, ToCallee, ToCaller, ToCoordinator, ToDirectory,
+    FromDirectory, FromStore, HeldId, Lineage, MethodAccess, NodeNumber, ObjectId, OnRestart, RequestNumber,
+    SharedValue, StoredObject, TaskClass, TaskRequest, ToCallee, ToCaller, ToCoordinator, ToDirectory,
+    ToStore,
 };
 use cohabit_memory::fuzzing::{ObjectExample, object_of};
 use cohabit_net::fuzzing::{decode, encode, v4};
@@ -16,13 +17,14 @@ use cohabit_types::{
     Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, Filter, FollowMode,
     GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobRevision,
     JobSpec, LinkBandwidths, LogChunk, LogPosition, LogRecord, LogRequest, LogStream, NewToken, NodeId,
-    Order, Outcome, Refusal, Report, Request, Role, Share, SharingLimits, Signal, Span, StopReason, Submit,
-    Time, WorkerKey,
+    Order, Outcome, Refusal, Rendezvous, Report, Request, Role, Share, SharingLimits, Signal, Span,
+    StopReason, Submit, Time, WorkerKey,
 };
 use serde::Serialize;
 
 use crate::applications::MemberAction;
 use crate::cluster::{FuzzQuery, PeerAction, User};
+use crate::stores::{StoreAction, seed_object};
 
 /// The beginning of a call: its kind, its number, the time that it has, and a trace that nobody follows.
 const CALL: [u8; 21] = [0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -52,6 +54,7 @@ fn inventory() -> Inventory {
         |n| Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "V100", Some(Bytes(16 << 30)));
     Inventory {
         fetches_code: true,
+        application_ports: true,
         name: "node-a".into(),
         address: "127.0.0.1".into(),
         cpus: 8,
@@ -204,7 +207,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
         needs: Vec::new(),
     };
     let (arguments, needs, carries) = (b"hi".to_vec().into(), Vec::new(), vec![Carried::Actor(actor)]);
-    let task = TaskRequest { function: 1, depth: 2, arguments, needs, resume: None };
+    let task = TaskRequest { function: 1, depth: 2, arguments, needs, resume: None, store_as: None };
     let runner = JobId::new(3).attempt(1);
     let ran = |call, result| {
         let (call, took) = (CallNumber(call), Span::from_micros(90));
@@ -242,9 +245,9 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
         (
             "coordinator",
             vec![
-                MemberAction::Connects(0),
+                MemberAction::Connects(0, 0),
                 MemberAction::Tells(0, ToCoordinator::WantRunners { class: class(), runners: 3 }),
-                MemberAction::Connects(7),
+                MemberAction::Connects(7, 0),
                 MemberAction::Tells(7, ToCoordinator::Idle),
                 MemberAction::Reported(0, 1),
                 MemberAction::Over(0),
@@ -252,6 +255,9 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
         ),
         ("references", references()),
         ("directory", directory()),
+        ("nodes", nodes()),
+        ("remake", remake()),
+        ("store", store()),
     ]
 }
 
@@ -259,7 +265,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
 fn references() -> Vec<MemberAction> {
     let maker = JobId::new(3).attempt(1);
     let object = |number| ObjectId { maker, number };
-    let stored = StoredObject { object: object(2), bytes: 1 << 20, has_handles: true };
+    let stored = StoredObject { object: object(2), bytes: 1 << 20, home: NodeNumber(0), has_handles: true };
     let values = [
         CarriedValue::Shared,
         CarriedValue::Stored(stored),
@@ -292,13 +298,13 @@ fn directory() -> Vec<MemberAction> {
     let maker = JobId::new(2).attempt(1);
     let object = |number| ObjectId { maker, number };
     let tells = |who, report| MemberAction::Tells(who, ToCoordinator::Object(report));
-    let stored = StoredObject { object: object(2), bytes: 9, has_handles: true };
+    let stored = StoredObject { object: object(2), bytes: 9, home: NodeNumber(0), has_handles: true };
     let carries = vec![Carried::Object { object: object(1), value: CarriedValue::Shared }];
     let held = HeldId::Object(object(1));
     let to = JobId::new(3).attempt(1);
     vec![
-        MemberAction::Connects(0),
-        MemberAction::Connects(1),
+        MemberAction::Connects(0, 0),
+        MemberAction::Connects(1, 0),
         tells(0, ToDirectory::Share { object: object(1), value: None }),
         tells(1, ToDirectory::Watch { object: object(1), lender: maker }),
         tells(0, ToDirectory::Stored { stored, carries }),
@@ -308,6 +314,104 @@ fn directory() -> Vec<MemberAction> {
         MemberAction::Tells(0, ToCoordinator::Release { held, settled: vec![(JobId::new(1).attempt(1), 1)] }),
         MemberAction::Over(0),
     ]
+}
+
+fn at(node: &str) -> Rendezvous {
+    Rendezvous { address: node.into(), port: 29_601 }
+}
+
+fn lineage(carries: Vec<Carried>) -> Box<Lineage> {
+    let class = TaskClass { gpus: Share(500), claims: Default::default() };
+    let arguments = b"hi".to_vec().into();
+    Box::new(Lineage { class, function: 1, arguments, needs: Vec::new(), carries, retries: 2 })
+}
+
+/// A process of another node stores an object, that of the coordinator fetches it, and the node is lost.
+fn nodes() -> Vec<MemberAction> {
+    let (maker, store) = (JobId::new(3).attempt(1), JobId::new(9).attempt(1));
+    let object = ObjectId { maker, number: 1 };
+    let stored = StoredObject { object, bytes: 9, home: NodeNumber(1), has_handles: false };
+    let tells = |who, frame| MemberAction::Tells(who, frame);
+    vec![
+        MemberAction::Connects(0, 0),
+        MemberAction::Connects(1, 1),
+        // The head gives the next number to the job of the store.
+        MemberAction::Connects(7, 1),
+        tells(7, ToCoordinator::Store(FromStore::Listens { at: at("n1") })),
+        tells(1, ToCoordinator::Object(ToDirectory::Stored { stored, carries: Vec::new() })),
+        tells(1, ToCoordinator::Object(ToDirectory::Made { object, lineage: lineage(Vec::new()) })),
+        tells(1, ToCoordinator::Lend { held: HeldId::Object(object), to: JobId::new(2).attempt(1) }),
+        MemberAction::OwnStoreSays(FromStore::Wants { object }),
+        MemberAction::OwnStoreSays(FromStore::Fetched { object, result: Err("it broke".to_owned().into()) }),
+        MemberAction::OwnStoreSays(FromStore::Fetched { object, result: Ok(()) }),
+        MemberAction::OwnStoreSays(FromStore::Dropped { object }),
+        MemberAction::Silent(7),
+        MemberAction::OwnStoreSays(FromStore::Wants { object }),
+        MemberAction::Reported(1, 1),
+        MemberAction::RefusesStore(1),
+        MemberAction::Hears(FromCoordinator::Welcome { node: NodeNumber(1) }),
+        MemberAction::Hears(FromCoordinator::NodeAt { node: NodeNumber(0), at: at("n0") }),
+        MemberAction::Hears(FromCoordinator::MemberAt { member: store, node: NodeNumber(0) }),
+        MemberAction::Hears(FromCoordinator::Store(ToStore::Tell { request: RequestNumber(3) })),
+        MemberAction::StoreSays(FromStore::Wants { object }),
+    ]
+}
+
+/// A process runs the task of a lost object again, and another one runs it for it.
+fn remake() -> Vec<MemberAction> {
+    let object = ObjectId { maker: JobId::new(3).attempt(1), number: 1 };
+    let class = || TaskClass { gpus: Share(500), claims: Default::default() };
+    let (arguments, call, runner) = (b"hi".to_vec().into(), CallNumber(1), JobId::new(4).attempt(1));
+    let task = TaskRequest {
+        function: 1,
+        depth: 0,
+        arguments,
+        needs: Vec::new(),
+        resume: None,
+        store_as: Some(object),
+    };
+    let again = |remake| {
+        let lineage = lineage(vec![Carried::Actor(ActorId(1))]);
+        MemberAction::Hears(FromCoordinator::Object(FromDirectory::Remake { object, remake, lineage }))
+    };
+    let failed = Err(CallError::Failed("no".into()));
+    let ran = ToCaller::Ran { call, result: failed, carries: Vec::new(), took: Span::from_micros(9) };
+    vec![
+        again(1),
+        MemberAction::Hears(FromCoordinator::RunnerJoined { class: class(), runner }),
+        MemberAction::Answered(2, ran),
+        again(2),
+        MemberAction::Hears(FromCoordinator::MemberEnded { member: runner }),
+        MemberAction::Hears(FromCoordinator::Object(FromDirectory::Inquire { object })),
+        MemberAction::Hears(FromCoordinator::ServeTasks { class: class() }),
+        MemberAction::Called(1, ToCallee::Run { call, task, carries: Vec::new() }),
+    ]
+}
+
+/// Objects of a node are made, fetched, spilled, served, lost and freed.
+fn store() -> Vec<MemberAction> {
+    let (object, error) = (seed_object(), CallError::ObjectLost("node n1 is lost".into()));
+    let actions = vec![
+        StoreAction::Reserves(0, 60),
+        StoreAction::Fills(0),
+        StoreAction::Wants(2),
+        StoreAction::Fetch(2, 70),
+        StoreAction::Spilled(0, true),
+        StoreAction::Fetched(2, false),
+        StoreAction::Fetch(2, 70),
+        StoreAction::Fetched(2, true),
+        StoreAction::Serves(2),
+        StoreAction::Unmaps(2),
+        StoreAction::Wants(0),
+        StoreAction::BroughtBack(0, true),
+        StoreAction::Wants(2),
+        StoreAction::Hears(ToStore::Lost { object, error }),
+        StoreAction::Remakes(18, 20),
+        StoreAction::Hears(ToStore::Forget { maker: object.maker, keep: vec![object] }),
+        StoreAction::Hears(ToStore::Free { object }),
+        StoreAction::Ends(0),
+    ];
+    actions.into_iter().map(MemberAction::Stores).collect()
 }
 
 /// By target and name.

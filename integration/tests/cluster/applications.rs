@@ -3,5 +3,7 @@
 mod actors;
 mod inspect;
 mod launch;
+mod nodes;
 mod objects;
+mod placement;
 mod tasks;

@@ -63,6 +63,15 @@ impl ActorEntry {
         }
     }
 
+    /// The process that has, or constructs, it.
+    pub(crate) const fn member(&self) -> Option<AttemptId> {
+        match &self.phase {
+            Phase::Placed { run, .. } => run.member(),
+            Phase::Ending { told, .. } => *told,
+            Phase::Queued { .. } | Phase::Submitting | Phase::Ended(_) => None,
+        }
+    }
+
     pub(crate) const fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended(_))
     }

@@ -152,6 +152,16 @@ impl Actors {
         unneeded
     }
 
+    /// The application is over: all actors end.
+    pub(crate) fn end_all(
+        &mut self,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
+        let all: Vec<ActorId> = self.all.keys().copied().collect();
+        all.into_iter().flat_map(|id| self.end(id, ActorEnd::Stopped, ceiling, effects)).collect()
+    }
+
     /// The head has answered a submission.
     pub(crate) fn submitted(
         &mut self,
@@ -272,6 +282,20 @@ impl Actors {
         }
     }
 
+    /// The process of an actor cannot be reached by its callers, nor will it: the actor ends.
+    pub(crate) fn give_up(
+        &mut self,
+        job: JobId,
+        why: String,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
+        match self.of_job(job) {
+            Some(id) => self.end(id, ActorEnd::GivenUp(why), ceiling, effects),
+            None => Unneeded::new(),
+        }
+    }
+
     /// Number of detached actors that have not ended.
     pub(crate) const fn detached(&self) -> usize {
         self.detached
@@ -356,7 +380,7 @@ impl Actors {
 
 impl Run {
     /// The process that has, or constructs, the actor.
-    const fn member(&self) -> Option<AttemptId> {
+    pub(crate) const fn member(&self) -> Option<AttemptId> {
         match self {
             Run::Constructing { member } | Run::Ready { member } => Some(*member),
             Run::Waiting { .. } | Run::Starting => None,

@@ -1,5 +1,5 @@
 //! The coordinator of an application: its members, its actors, and who holds what. Its objects are in
-//! `coordinator_objects`.
+//! `coordinator_objects` and `coordinator_stores`, its nodes in `coordinator_nodes`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,21 @@ use crate::actor_spec::ActorSpec;
 use crate::actors::Actors;
 use crate::ceiling::{Admission, Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::coordinator_end::ApplicationEnd;
 use crate::deadlocks::Deadlocks;
 use crate::describe_application::{CoordinatorParts, describe_application};
 use crate::descriptions::{ApplicationDescription, MemberTopic};
 use crate::directory::Directory;
 use crate::errors::CreateError;
+use crate::fetches::Fetches;
 use crate::frames::{FromCoordinator, ToCoordinator};
 use crate::held::HeldId;
 use crate::holders::{Holders, Unheld};
-use crate::ids::{ActorId, RequestNumber, TaskRunnerNumber};
+use crate::ids::{ActorId, ClosingNumber, NodeNumber, ObjectId, RequestNumber, TaskRunnerNumber};
+use crate::lineages::Lineages;
 use crate::mains::Mains;
+use crate::node_frames::ToStore;
+use crate::nodes::{CoordinatorNode, Nodes};
 use crate::object_value::Carried;
 use crate::runner_report::{RunnerReport, RunnerState};
 use crate::task_class::TaskClass;
@@ -31,80 +36,92 @@ pub struct Coordinator {
     pub(crate) own: AttemptId,
     /// Connected members that have not ended.
     pub(crate) members: BTreeSet<AttemptId>,
+    /// Processes that have not ended for certain and are let in no more, with their nodes.
+    pub(crate) expelled: BTreeMap<AttemptId, NodeNumber>,
     /// The last reports about jobs that have not ended.
-    reports: BTreeMap<JobId, RunnerReport>,
+    pub(crate) reports: BTreeMap<JobId, RunnerReport>,
     /// The last reports about jobs whose submission was not answered yet.
-    unclaimed: BTreeMap<JobId, RunnerReport>,
+    pub(crate) unclaimed: BTreeMap<JobId, RunnerReport>,
     ended_jobs: BTreeSet<JobId>,
-    holders: Holders,
+    pub(crate) holders: Holders,
     pub(crate) directory: Directory,
-    ceiling: Ceiling,
-    actors: Actors,
-    task_runners: TaskRunners,
+    pub(crate) nodes: Nodes,
+    pub(crate) fetches: Fetches,
+    pub(crate) lineages: Lineages,
+    /// Objects that are wanted and of which members were asked whether they have said everything: who has not
+    /// answered.
+    pub(crate) inquiries: BTreeMap<ObjectId, BTreeSet<AttemptId>>,
+    pub(crate) ceiling: Ceiling,
+    pub(crate) actors: Actors,
+    pub(crate) task_runners: TaskRunners,
     deadlocks: Deadlocks,
-    mains: Mains,
-    exit: ExitStatus,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExitStatus {
-    NotYet,
-    Ordered,
+    pub(crate) mains: Mains,
+    pub(crate) end: ApplicationEnd,
+    pub(crate) last_closing: ClosingNumber,
 }
 
 impl Coordinator {
-    /// An application without members. `own` is the attempt of the root, `ceiling` its `max_gpus`, `capacity`
-    /// the GPUs of its node.
+    /// An application without members. `own` is the attempt of the root, which runs on this node; `ceiling`
+    /// is its `max_gpus`, `capacity` the GPUs of all nodes.
     #[must_use]
-    pub fn new(own: AttemptId, ceiling: Option<Share>, capacity: Option<Share>) -> Coordinator {
+    pub fn new(
+        own: AttemptId,
+        node: CoordinatorNode,
+        ceiling: Option<Share>,
+        capacity: Option<Share>,
+    ) -> Coordinator {
         Coordinator {
             own,
             members: BTreeSet::new(),
+            expelled: BTreeMap::new(),
             reports: BTreeMap::new(),
             unclaimed: BTreeMap::new(),
             ended_jobs: BTreeSet::new(),
             holders: Holders::default(),
             directory: Directory::new(),
+            nodes: Nodes::new(node),
+            fetches: Fetches::default(),
+            lineages: Lineages::default(),
+            inquiries: BTreeMap::new(),
             ceiling: Ceiling::new(ceiling, capacity),
             actors: Actors::new(),
             task_runners: TaskRunners::new(),
             deadlocks: Deadlocks::new(ceiling, capacity),
             mains: Mains::default(),
-            exit: ExitStatus::NotYet,
+            end: ApplicationEnd::NotYet,
+            last_closing: ClosingNumber(0),
         }
     }
 
     /// A runner that runs `main` was submitted: by this coordinator the first one, by launchers all others.
     /// Saying so again changes nothing.
     pub fn main(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+        let from = effects.len();
         if !self.ended_jobs.contains(&job) && !self.mains.contains(job) {
             self.mains.add(job);
             self.claim(job, effects);
         }
+        self.nodes.introduce(from, effects);
     }
 
     /// Whether a connection from this member is let in: one that has ended is not.
     #[must_use]
     pub fn admits(&self, member: AttemptId) -> bool {
         let ended = self.reports.get(&member.job).map_or(0, |report| report.ended_attempts);
-        !self.ended_jobs.contains(&member.job) && member.attempt > ended
-    }
-
-    /// A member has connected, for the first time or again.
-    pub fn connected(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
-        if self.admits(member) {
-            self.members.insert(member);
-            self.construct(member.job, effects);
-        } else {
-            effects.push(CoordinatorEffect::Close { member });
-        }
+        let may_live = !self.ended_jobs.contains(&member.job) && member.attempt > ended;
+        may_live && !self.expelled.contains_key(&member)
     }
 
     /// A member has sent a frame.
     pub fn received(&mut self, from: AttemptId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
-        if !self.members.contains(&from) {
-            return;
+        let first = effects.len();
+        if self.members.contains(&from) {
+            self.take_frame(from, frame, effects);
         }
+        self.nodes.introduce(first, effects);
+    }
+
+    fn take_frame(&mut self, from: AttemptId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
         match frame {
             ToCoordinator::Create { request, spec, carries } => {
                 let result = self.create(from, spec, carries);
@@ -136,8 +153,10 @@ impl Coordinator {
                 let Unheld(mut unheld) = self.holders.close(member, from, &settled, self.own);
                 unheld.extend(self.unasked());
                 self.settle(Vec::new(), Unheld(unheld), effects);
+                self.seek_missed(effects);
             }
             ToCoordinator::Object(report) => self.received_object(from, report, effects),
+            ToCoordinator::Store(frame) => self.store_speaks(from, frame, effects),
             ToCoordinator::Constructed { incarnation } => {
                 self.actors.constructed(from, incarnation, effects);
             }
@@ -168,6 +187,7 @@ impl Coordinator {
         result: Result<JobId, String>,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
+        let from = effects.len();
         let job = result.as_ref().ok().copied();
         let unneeded = self.actors.submitted(actor, result, &mut self.ceiling, effects);
         self.settle(unneeded, Unheld(vec![HeldId::Actor(actor)]), effects);
@@ -175,15 +195,22 @@ impl Coordinator {
             self.claim(job, effects);
             self.construct(job, effects);
         }
+        self.nodes.introduce(from, effects);
     }
 
     /// The head has reported about the job of a runner, perhaps before the answer to its submission came.
     pub fn report(&mut self, job: JobId, report: RunnerReport, effects: &mut Vec<CoordinatorEffect>) {
+        let from = effects.len();
+        self.take_report(job, report, effects);
+        self.nodes.introduce(from, effects);
+    }
+
+    fn take_report(&mut self, job: JobId, report: RunnerReport, effects: &mut Vec<CoordinatorEffect>) {
         if self.ended_jobs.contains(&job) {
             return;
         }
         let actor = self.actors.of_job(job);
-        if actor.is_none() && !self.mains.contains(job) && !self.task_runners.is_runner(job) {
+        if !self.is_claimed(job) {
             self.unclaimed.insert(job, report);
             return;
         }
@@ -191,13 +218,15 @@ impl Coordinator {
             RunnerState::Ended { code, .. } => {
                 self.mains.ended(job, code);
                 self.ended_jobs.insert(job);
+                self.expelled.retain(|member, _| member.job != job);
                 u32::MAX
             }
             RunnerState::Waiting { .. } | RunnerState::Live => report.ended_attempts,
         };
-        let unneeded = self.actors.report(job, &report, &mut self.ceiling, effects);
+        let mut unneeded = self.actors.report(job, &report, &mut self.ceiling, effects);
         let in_order = self.task_runners.ended_in_order(job, &report);
         self.task_runners.report(job, &report, &mut self.ceiling, effects);
+        let store = self.nodes.report(job, &report);
         if ended == u32::MAX {
             self.reports.remove(&job);
         } else {
@@ -212,9 +241,11 @@ impl Coordinator {
             unheld.extend(self.end_member(member, effects).0);
             unheld.extend(self.unasked());
         }
+        unheld.extend(self.store_changed(store, &mut unneeded, effects).0);
         self.task_runners.balance_all(&mut self.ceiling, effects);
         self.settle(unneeded, Unheld(unheld), effects);
         self.construct(job, effects);
+        self.seek_missed(effects);
     }
 
     /// The head has answered the submission of a runner of tasks: with the job, or with the text of its
@@ -225,6 +256,7 @@ impl Coordinator {
         result: Result<JobId, String>,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
+        let from = effects.len();
         let job = result.as_ref().ok().copied();
         self.task_runners.submitted(runner, result, &mut self.ceiling, effects);
         if let Some(job) = job {
@@ -232,6 +264,7 @@ impl Coordinator {
             self.construct(job, effects);
         }
         self.admit(effects);
+        self.nodes.introduce(from, effects);
     }
 
     /// A process that was told to end has had time for it. If its job has not ended, it is cancelled.
@@ -253,6 +286,8 @@ impl Coordinator {
             task_runners: &self.task_runners,
             holders: &self.holders,
             ceiling: &self.ceiling,
+            nodes: &self.nodes,
+            fetches: &self.fetches,
             reports: &self.reports,
         })
     }
@@ -270,10 +305,12 @@ impl Coordinator {
         self.members.clone()
     }
 
-    /// Whether nothing is left: no actor, no runner of tasks, no object, and no counter of a handle.
+    /// Whether nothing is left: no actor, no runner of tasks, no object, and no counter of a handle. Stores
+    /// may still run.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let holds = self.holders.len() > 0 || !self.directory.is_empty();
+        let objects = !self.directory.is_empty() || !self.fetches.is_empty() || !self.lineages.is_empty();
+        let holds = self.holders.len() > 0 || objects;
         self.actors.len() == 0 && self.task_runners.is_empty() && !holds
     }
 
@@ -282,10 +319,16 @@ impl Coordinator {
         self.holders.lend(held, self.own, to);
     }
 
+    /// Whether it is known what a job is for.
+    pub(crate) fn is_claimed(&self, job: JobId) -> bool {
+        let has_code = self.actors.of_job(job).is_some() || self.task_runners.is_runner(job);
+        has_code || self.mains.contains(job) || self.nodes.is_store(job)
+    }
+
     /// It is known what a job is for: what was reported about it counts now.
-    fn claim(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+    pub(crate) fn claim(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
         if let Some(report) = self.unclaimed.remove(&job) {
-            self.report(job, report, effects);
+            self.take_report(job, report, effects);
         }
     }
 
@@ -321,12 +364,22 @@ impl Coordinator {
         effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::Found { request, actor } });
     }
 
-    /// Constructs the actor of a job, or lets it serve tasks, if its next member is here and the head says
-    /// that all before it have ended.
-    fn construct(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+    /// The process of a job that may do something: the head says that all before it have ended.
+    pub(crate) fn next_member(&self, job: JobId) -> AttemptId {
         let ended = self.reports.get(&job).map_or(0, |report| report.ended_attempts);
-        let member = job.attempt(ended.saturating_add(1));
+        job.attempt(ended.saturating_add(1))
+    }
+
+    /// Constructs the actor of a job, or lets it serve tasks, if its next member is here and others reach it.
+    pub(crate) fn construct(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+        let member = self.next_member(job);
         if !self.members.contains(&member) {
+            return;
+        }
+        if self.nodes.is_store(job) {
+            return self.hear_store(member, effects);
+        }
+        if !self.nodes.is_served(self.nodes.of(member)) {
             return;
         }
         self.task_runners.serve(member, &mut self.ceiling, effects);
@@ -341,24 +394,28 @@ impl Coordinator {
         effects.extend(others.map(|to| CoordinatorEffect::Send { to: *to, frame: frame.clone() }));
     }
 
-    fn end_member(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
+    pub(crate) fn end_member(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
         self.members.remove(&member);
         effects.push(CoordinatorEffect::Close { member });
         self.actors.member_ended(member);
         self.task_runners.member_ended(member);
         self.deadlocks.forget(member);
+        self.nodes.member_ended(member);
+        self.lineages.member_gone(member);
+        self.answer_for(member);
         self.directory.member_ended(member, effects);
         self.tell_others(member, FromCoordinator::MemberEnded { member }, effects);
         self.holders.member_ended(member, &self.members)
     }
 
-    /// References without a value that nobody may hold, once it is known who holds what: those who asked for
-    /// them have ended, as those who were to say what they are.
-    fn unasked(&self) -> Vec<HeldId> {
+    /// References without a value, and objects that can be made again, which nobody may hold, once it is
+    /// known who holds what: those who asked for them have ended, as those who were to say what they are.
+    pub(crate) fn unasked(&self) -> Vec<HeldId> {
         if self.holders.awaits_any() {
             return Vec::new();
         }
-        self.directory.failed().map(HeldId::Object).collect()
+        let remembered = self.lineages.of_ended(&self.members);
+        self.directory.failed().chain(remembered).map(HeldId::Object).collect()
     }
 
     /// The task of a runner keeps its GPUs and needs other runners before it goes on, or goes on.
@@ -377,7 +434,7 @@ impl Coordinator {
     }
 
     /// Submits what the ceiling leaves room for, and looks for tasks for which it never will.
-    fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
+    pub(crate) fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
         let (runners, deadlocks) = (&self.task_runners, &self.deadlocks);
         let is_urgent = |claimant| match claimant {
             Claimant::TaskRunner(runner) => runners.class(runner).is_some_and(|class| deadlocks.needs(class)),
@@ -400,7 +457,7 @@ impl Coordinator {
 
     /// Lets go of handles that the coordinator held, ends or forgets what nobody holds, and goes on with
     /// what that makes possible.
-    fn settle(
+    pub(crate) fn settle(
         &mut self,
         unneeded: Vec<HeldId>,
         Unheld(mut unheld): Unheld,
@@ -420,21 +477,18 @@ impl Coordinator {
                 HeldId::Object(object) => {
                     let maker = object.maker;
                     let has_ended = !self.members.contains(&maker) && !self.holders.awaits(maker);
-                    self.directory.unheld(object, has_ended, effects)
+                    self.object_unheld(object, has_ended, effects)
                 }
             };
             let_go(&mut self.holders, unneeded, &mut unheld);
         }
         for maker in self.holders.take_closed() {
             let keep = self.holders.objects_of(maker);
-            effects.push(CoordinatorEffect::ForgetMaker { maker, keep });
+            let frame = ToStore::Forget { maker, keep };
+            self.nodes.tell_store(self.nodes.of(maker), frame, effects);
+            self.nodes.forget(maker);
         }
         self.admit(effects);
-        if let Some(code) = self.mains.exit_code().filter(|_| self.actors.detached() == 0)
-            && self.exit == ExitStatus::NotYet
-        {
-            self.exit = ExitStatus::Ordered;
-            effects.push(CoordinatorEffect::Exit { code });
-        }
+        self.consider_end(effects);
     }
 }

@@ -5,7 +5,9 @@ use cohabit_types::{AttemptId, JobId, Share};
 
 use crate::descriptions::MemberDescription;
 use crate::frames::FromCoordinator;
-use crate::ids::{ActorId, ObjectId, RequestNumber, TaskRunnerNumber};
+use crate::ids::{ActorId, ClosingNumber, NodeNumber, RequestNumber, TaskRunnerNumber};
+use crate::node_frames::ToStore;
+use crate::store_figures::StoreFigures;
 use crate::task_class::TaskClass;
 
 /// What the shell of the coordinator does.
@@ -51,6 +53,15 @@ pub enum CoordinatorEffect {
         /// The class.
         class: TaskClass,
     },
+    /// Submit the store of a further node, and say what the head answered with `store_submitted`.
+    SubmitStore {
+        /// The node.
+        node: NodeNumber,
+        /// Its name at the head.
+        name: String,
+    },
+    /// For the store in the coordinator's own process; what that says is told with `received_from_own_store`.
+    OwnStore(ToStore),
     /// Cancel the job of a runner. Its end comes as a report.
     CancelRunner {
         /// The job.
@@ -70,17 +81,20 @@ pub enum CoordinatorEffect {
         /// The member.
         member: AttemptId,
     },
-    /// Nobody holds a stored object any more: its store frees it.
-    FreeObject {
-        /// The object.
-        object: ObjectId,
+    /// The store of a further node has said what it has.
+    StoreTold {
+        /// The node.
+        node: NodeNumber,
+        /// The question.
+        request: RequestNumber,
+        /// What it has.
+        figures: StoreFigures,
     },
-    /// A process has ended: stores free what it has put into them, except these objects.
-    ForgetMaker {
-        /// The process.
-        maker: AttemptId,
-        /// What somebody holds.
-        keep: Vec<ObjectId>,
+    /// All processes were told that the application is over: call `closing_over` with this number after some
+    /// time.
+    AwaitClosing {
+        /// The number.
+        closing: ClosingNumber,
     },
     /// The application is over: exit with this code. The head ends what is left.
     Exit {

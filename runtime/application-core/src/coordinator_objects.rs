@@ -6,6 +6,7 @@ use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::directory::Holding;
 use crate::held::HeldId;
+use crate::holders::Unheld;
 use crate::object_frames::ToDirectory;
 
 impl Coordinator {
@@ -29,18 +30,31 @@ impl Coordinator {
             }
             ToDirectory::Stored { stored, carries } => {
                 self.lend(HeldId::Object(stored.object), from);
-                self.directory.stored(stored, carries, effects)
+                self.object_stored(from, stored, carries, effects)
             }
             ToDirectory::Open { request, object } => {
                 self.directory.open(object, (from, request), &self.members, effects)
             }
+            ToDirectory::Made { object, lineage } => self.lineage_known(object, *lineage, effects),
+            ToDirectory::Remade { object, remake, runner } => {
+                return self.object_remade(object, (from, remake), runner, effects);
+            }
+            ToDirectory::NotRemade { object, remake, error } => {
+                return self.object_not_remade(object, (from, remake), &error, effects);
+            }
+            ToDirectory::Said { object } => return self.member_said(from, object, effects),
         };
-        self.account(holding);
+        let unneeded = self.account(holding);
+        if !unneeded.is_empty() {
+            self.settle(unneeded, Unheld::default(), effects);
+        }
     }
 
-    fn account(&mut self, Holding { taken, lent }: Holding) {
+    /// Changes the counters of holders; what the coordinator is to let go of comes back.
+    pub(crate) fn account(&mut self, Holding { taken, lent, released }: Holding) -> Vec<HeldId> {
         let own = self.own;
         taken.into_iter().for_each(|held| self.lend(held, own));
         lent.into_iter().for_each(|(to, held)| self.lend(held, to));
+        released
     }
 }

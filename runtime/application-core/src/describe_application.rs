@@ -8,8 +8,10 @@ use crate::actor_entry::{ActorEntry, Phase};
 use crate::actors::Actors;
 use crate::ceiling::Ceiling;
 use crate::descriptions::{ActorDescription, ActorWait, ApplicationDescription};
+use crate::fetches::Fetches;
 use crate::held::HeldId;
 use crate::holders::Holders;
+use crate::nodes::Nodes;
 use crate::runner_report::RunnerReport;
 use crate::task_runners::TaskRunners;
 
@@ -19,6 +21,8 @@ pub(crate) struct CoordinatorParts<'a> {
     pub(crate) task_runners: &'a TaskRunners,
     pub(crate) holders: &'a Holders,
     pub(crate) ceiling: &'a Ceiling,
+    pub(crate) nodes: &'a Nodes,
+    pub(crate) fetches: &'a Fetches,
     pub(crate) reports: &'a BTreeMap<JobId, RunnerReport>,
 }
 
@@ -31,13 +35,19 @@ pub(crate) fn describe_application(parts: &CoordinatorParts<'_>) -> ApplicationD
     let count = |actor| holders.get(&HeldId::Actor(actor)).map_or(0, |holders| holders.len() as u32);
     let object = |(held, holders): (&HeldId, &BTreeSet<_>)| Some((held.object()?, holders.len() as u32));
     ApplicationDescription {
-        actors: parts.actors.iter().map(|actor| describe_actor(actor, count(actor.id))).collect(),
-        classes: parts.task_runners.describe(parts.ceiling, parts.reports),
+        actors: parts
+            .actors
+            .iter()
+            .map(|actor| describe_actor(actor, count(actor.id), parts.nodes))
+            .collect(),
+        classes: parts.task_runners.describe(parts.ceiling, parts.nodes, parts.reports),
         object_holders: holders.iter().filter_map(object).collect(),
+        object_places: parts.fetches.places(),
+        nodes: parts.nodes.describe(),
     }
 }
 
-fn describe_actor(actor: &ActorEntry, holders: u32) -> ActorDescription {
+fn describe_actor(actor: &ActorEntry, holders: u32, nodes: &Nodes) -> ActorDescription {
     let (wait, job) = match &actor.phase {
         Phase::Queued { .. } => (ActorWait::Ceiling, None),
         Phase::Submitting | Phase::Ended(_) => (ActorWait::Other, None),
@@ -54,6 +64,7 @@ fn describe_actor(actor: &ActorEntry, holders: u32) -> ActorDescription {
         wait,
         incarnation: actor.incarnation,
         job,
+        node: actor.member().map(|member| nodes.of(member)),
         holders,
     }
 }

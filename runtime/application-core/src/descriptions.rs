@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, JobId, Share, Span};
+use cohabit_types::{AttemptId, JobId, Rendezvous, Share, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_spec::{ActorState, Lifetime};
-use crate::ids::{ActorId, CallNumber, ObjectId, TaskRunnerNumber};
+use crate::ids::{ActorId, CallNumber, NodeNumber, ObjectId, TaskRunnerNumber};
 use crate::task_class::TaskClass;
 
 /// The application, as its coordinator knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationDescription {
     /// In the order in which they were created.
     pub actors: Vec<ActorDescription>,
@@ -21,6 +21,25 @@ pub struct ApplicationDescription {
     pub classes: Vec<ClassDescription>,
     /// How many processes hold an object.
     pub object_holders: BTreeMap<ObjectId, u32>,
+    /// The nodes that have each stored object.
+    pub object_places: BTreeMap<ObjectId, Vec<NodeNumber>>,
+    /// The nodes on which processes run, or have run, by number.
+    pub nodes: Vec<NodeDescription>,
+}
+
+/// A node on which processes of the application run, or have run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeDescription {
+    /// The node.
+    pub node: NodeNumber,
+    /// Its name at the head.
+    pub name: String,
+    /// Where its processes are reached by those of other nodes.
+    pub at: Option<Rendezvous>,
+    /// The job of its store, where that is a process of its own.
+    pub store: Option<JobId>,
+    /// Whether its store lives, and others reach its processes.
+    pub is_served: bool,
 }
 
 /// An actor that somebody holds, or whose process runs.
@@ -44,6 +63,8 @@ pub struct ActorDescription {
     pub incarnation: u32,
     /// The job of its process, as long as there is one.
     pub job: Option<JobId>,
+    /// The node of its process, once that has connected.
+    pub node: Option<NodeNumber>,
     /// How many processes hold it. The coordinator is one of them as long as it constructs something with it.
     pub holders: u32,
 }
@@ -75,6 +96,8 @@ pub struct RunnerDescription {
     pub runner: TaskRunnerNumber,
     /// Its job, once the head has answered its submission.
     pub job: Option<JobId>,
+    /// The node of its process, once that takes tasks.
+    pub node: Option<NodeNumber>,
     /// What it does.
     pub state: RunnerCondition,
 }

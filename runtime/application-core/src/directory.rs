@@ -56,6 +56,17 @@ pub(crate) struct Holding {
     pub(crate) taken: Vec<HeldId>,
     /// It lends these.
     pub(crate) lent: Vec<(AttemptId, HeldId)>,
+    /// It holds these no longer, once less for each.
+    pub(crate) released: Vec<HeldId>,
+}
+
+/// What becomes of an object that nobody holds.
+#[derive(Debug, Default)]
+pub(crate) struct UnheldObject {
+    /// What the coordinator need not hold any more for it.
+    pub(crate) unneeded: Vec<HeldId>,
+    /// Whether stores have it, or may have it.
+    pub(crate) is_stored: bool,
 }
 
 impl Directory {
@@ -112,7 +123,7 @@ impl Directory {
             _ => (too_many_bytes(), 0),
         };
         let watchers = std::mem::take(watchers);
-        let mut holding = Holding { taken: value.lent(), lent: Vec::new() };
+        let mut holding = Holding { taken: value.lent(), ..Holding::default() };
         for to in watchers {
             holding.lent.extend(value.lent().into_iter().map(|held| (to, held)));
             effects.push(known(to, object, value.clone()));
@@ -162,19 +173,24 @@ impl Directory {
         };
         let lent = value.lent().into_iter().map(|held| (by, held)).collect();
         effects.push(known(by, object, value));
-        Holding { taken: Vec::new(), lent }
+        Holding { lent, ..Holding::default() }
     }
 
-    /// The store of a node has an object.
+    /// The store of a node has an object. None if its name is that of something else.
     pub(crate) fn stored(
         &mut self,
         stored: StoredObject,
         carries: Vec<Carried>,
         effects: &mut Vec<CoordinatorEffect>,
-    ) -> Holding {
-        // No process stores an object twice.
-        if self.entries.contains_key(&stored.object) {
-            return Holding::default();
+    ) -> Option<Holding> {
+        let mut released = Vec::new();
+        match self.entries.get(&stored.object) {
+            None => {}
+            // It was made again, perhaps with other handles in it.
+            Some(DirectoryEntry::Stored { carries, .. }) => {
+                released.extend(carries.iter().filter_map(Carried::lent));
+            }
+            Some(DirectoryEntry::Promised { .. } | DirectoryEntry::Known(_)) => return None,
         }
         let handles: Vec<HeldId> = carries.iter().filter_map(Carried::lent).collect();
         let mut lent = Vec::new();
@@ -183,7 +199,7 @@ impl Directory {
             effects.push(opened(by, request, carries.clone()));
         }
         self.entries.insert(stored.object, DirectoryEntry::Stored { stored, carries });
-        Holding { taken: handles, lent }
+        Some(Holding { taken: handles, lent, released })
     }
 
     /// A member asks for the handles in a stored object, which are lent to it. `members` live.
@@ -204,7 +220,7 @@ impl Directory {
         };
         let lent = carries.iter().filter_map(Carried::lent).map(|held| (by, held)).collect();
         effects.push(opened(by, request, carries));
-        Holding { taken: Vec::new(), lent }
+        Holding { lent, ..Holding::default() }
     }
 
     /// A member has ended: what it has not said of references, nobody says any more.
@@ -237,42 +253,39 @@ impl Directory {
         self.entries.iter().filter(move |(_, entry)| failed(entry)).map(|(object, _)| *object)
     }
 
-    /// All counters of an object are zero: what the coordinator need not hold any more for it. `has_ended`
-    /// says whether its maker has ended, and everything is known that anybody got from it.
+    /// All counters of an object are zero. `has_ended` says whether its maker has ended, and everything is
+    /// known that anybody got from it.
     pub(crate) fn unheld(
         &mut self,
         object: ObjectId,
         has_ended: bool,
         effects: &mut Vec<CoordinatorEffect>,
-    ) -> Vec<HeldId> {
+    ) -> UnheldObject {
         if matches!(
             self.entries.get(&object),
             Some(DirectoryEntry::Promised { promise: Promise::Expected, .. })
         ) {
-            return Vec::new();
+            return UnheldObject::default();
         }
-        match self.entries.remove(&object) {
+        let (unneeded, is_stored) = match self.entries.remove(&object) {
             Some(DirectoryEntry::Promised { from: to, .. }) => {
                 let frame = FromCoordinator::Object(FromDirectory::Unwanted { object });
                 effects.push(CoordinatorEffect::Send { to, frame });
-                Vec::new()
+                (Vec::new(), false)
             }
             Some(DirectoryEntry::Known(value)) => {
                 self.bytes -= value.inline_bytes();
-                value.lent()
+                (value.lent(), false)
             }
             Some(DirectoryEntry::Stored { carries, .. }) => {
-                effects.push(CoordinatorEffect::FreeObject { object });
-                carries.iter().filter_map(Carried::lent).collect()
+                (carries.iter().filter_map(Carried::lent).collect(), true)
             }
             // Its maker has ended before it told of it, but not before it was lent.
-            None if has_ended => {
-                effects.push(CoordinatorEffect::FreeObject { object });
-                Vec::new()
-            }
+            None if has_ended => (Vec::new(), true),
             // Its maker will tell of it.
-            None => Vec::new(),
-        }
+            None => (Vec::new(), false),
+        };
+        UnheldObject { unneeded, is_stored }
     }
 }
 

@@ -5,14 +5,15 @@
 //! [`ToCaller`].
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{AttemptId, Rendezvous, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_spec::{ActorSpec, ActorState};
 use crate::descriptions::{MemberDescription, MemberTopic};
 use crate::errors::{CallError, CreateError};
 use crate::held::HeldId;
-use crate::ids::{ActorId, CallNumber, IncarnationNumber, ObjectId, RequestNumber};
+use crate::ids::{ActorId, CallNumber, IncarnationNumber, NodeNumber, ObjectId, RequestNumber};
+use crate::node_frames::{FromStore, ToStore};
 use crate::object_frames::{FromDirectory, ToDirectory};
 use crate::object_value::{CallValue, Carried};
 use crate::stream_window::StreamPosition;
@@ -72,6 +73,8 @@ pub enum ToCoordinator {
     },
     /// About an object.
     Object(ToDirectory),
+    /// From the store of a further node.
+    Store(FromStore),
     /// This process has tasks for so many runners of the class; 0 if it has none. Replaces what it said
     /// before.
     WantRunners {
@@ -189,6 +192,27 @@ pub enum FromCoordinator {
     },
     /// About an object.
     Object(FromDirectory),
+    /// To the store of this further node, which is in this process.
+    Store(ToStore),
+    /// The node on which the member runs: the first word to those that do not run on the coordinator's.
+    Welcome {
+        /// The node.
+        node: NodeNumber,
+    },
+    /// Processes of a node are reached here from now on.
+    NodeAt {
+        /// The node, which is not that of the member.
+        node: NodeNumber,
+        /// Where.
+        at: Rendezvous,
+    },
+    /// Another member runs on a node that is not that of this one. Said before anything else names it.
+    MemberAt {
+        /// The other one.
+        member: AttemptId,
+        /// Its node; `NodeAt` came before.
+        node: NodeNumber,
+    },
     /// Say what this process does; answered by `Description`.
     Describe {
         /// The number of the question.
@@ -292,6 +316,8 @@ pub struct TaskRequest {
     pub needs: Vec<ObjectId>,
     /// Where it goes on, if items of its stream have arrived from an earlier runner.
     pub resume: Option<Box<StreamPosition>>,
+    /// It makes a lost object again: its value is stored under this name, whatever its size.
+    pub store_as: Option<ObjectId>,
 }
 
 /// What is called.

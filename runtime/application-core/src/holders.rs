@@ -8,11 +8,18 @@
 //! counters stay until each other member has said what it got from it (`close`), and only then go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
-use cohabit_types::AttemptId;
+use cohabit_types::{AttemptId, JobId};
 
 use crate::held::HeldId;
 use crate::ids::ObjectId;
+
+/// The last of all things.
+const LAST: HeldId = HeldId::Object(ObjectId {
+    maker: AttemptId { job: JobId { number: u64::MAX, index: Some(u32::MAX) }, attempt: u32::MAX },
+    number: u64::MAX,
+});
 
 /// The counters of all members.
 #[derive(Debug, Default)]
@@ -82,6 +89,21 @@ impl Holders {
         held.filter_map(HeldId::object).collect()
     }
 
+    /// Who holds a thing, lowest first.
+    pub(crate) fn holders_of(&self, id: HeldId) -> impl Iterator<Item = AttemptId> {
+        let holds = move |counters: &BTreeMap<(AttemptId, HeldId), i64>| {
+            let mut next = counters.first_key_value();
+            while let Some(((lender, _), _)) = next {
+                if counters.contains_key(&(*lender, id)) {
+                    return true;
+                }
+                next = counters.range((Bound::Excluded((*lender, LAST)), Bound::Unbounded)).next();
+            }
+            false
+        };
+        self.counters.iter().filter(move |(_, counters)| holds(counters)).map(|(holder, _)| *holder)
+    }
+
     pub(crate) fn is_held(&self, id: HeldId) -> bool {
         self.held.contains_key(&id)
     }
@@ -89,6 +111,11 @@ impl Holders {
     /// Whether a member that has ended is waited for: a lend to it may still explain a release.
     pub(crate) fn awaits(&self, ended: AttemptId) -> bool {
         self.ended.contains_key(&ended)
+    }
+
+    /// Those that have to say what they got from members that have ended; some more than once.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = AttemptId> {
+        self.ended.values().flatten().copied()
     }
 
     /// Whether any member that has ended is waited for: if not, whatever a member holds has a counter.

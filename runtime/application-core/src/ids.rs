@@ -51,6 +51,20 @@ number! {
     IncarnationNumber(u32)
 }
 
+number! {
+    /// A try to end the application; the coordinator counts them.
+    ClosingNumber(u64)
+}
+number! {
+    /// A node on which processes of the application run; the coordinator counts them, and its own is the first.
+    NodeNumber(u32)
+}
+
+impl NodeNumber {
+    /// The node of the coordinator.
+    pub const COORDINATOR: NodeNumber = NodeNumber(0);
+}
+
 /// An object, or one that a call is to make. Its maker counts its objects, so that no two processes ever make
 /// the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

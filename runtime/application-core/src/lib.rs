@@ -63,6 +63,33 @@
 //! [`CallError::Dependency`] if there is none. Dropping the last reference of a call that has not ended
 //! cancels it.
 //!
+//! # Nodes
+//!
+//! The coordinator numbers the nodes on which processes run; its own is 0. The store of that one is in its
+//! process. A further node gets a *store process* when the first member from there connects
+//! ([`CoordinatorEffect::SubmitStore`]), and its members begin when the store has said where they are reached
+//! ([`FromStore::Listens`]). Members are told who is on another node, and where that is:
+//! [`Member::place_of`]. Nothing of this is sent while all processes run on one node.
+//!
+//! A process asks the store of its own node alone. What that does not have, it wants from the coordinator
+//! ([`FromStore::Wants`]), which knows the *places* of each object and answers with one of them
+//! ([`ToStore::Fetch`]) or that there is none ([`ToStore::Lost`]). A source serves two fetches at a time.
+//! Each `Fetch` is reported once ([`FromStore::Fetched`]). One that names the store's own node is a question:
+//! a process there has said that it stored the object.
+//!
+//! - A store that is not heard for some time ([`Coordinator::member_silent`]) is lost with its node: runners
+//!   of tasks there are treated as ended and are let in no more, actors end when the head says so. If
+//!   members of the node come back, it gets another store.
+//! - A store whose attempt the head reports as ended loses its objects alone; the next attempt follows. What
+//!   processes may have put into that one already is *expected* there.
+//! - A node whose stores fail three times in a row is given up: processes there are ended.
+//! - Callers tell how a value on a further node was made ([`ToDirectory::Made`]). If no node has it any more,
+//!   a process that holds it calls its task again ([`FromDirectory::Remake`]), whose runner stores the value
+//!   under the old name ([`Member::store_as`]). Arguments that are lost are made again the same way. Before
+//!   an object is given up, those who may know more are asked ([`FromDirectory::Inquire`]).
+//! - A task that needs stored objects goes to the runner where it starts earliest: behind what is in flight
+//!   there, and after what has to be fetched.
+//!
 //! # A connection
 //!
 //! 1. The dialing end makes or finds its [`Session`], calls [`Session::dial`] and sends the [`SessionHello`]
@@ -120,6 +147,10 @@
 //!   user has taken it: that is what the maker waits for.
 //! - [`MemberEffect::Rest`] is answered with [`Member::rested`] after the time that a runner waits for a
 //!   task.
+//! - When the function of a task has returned, [`Member::store_as`] may name the object that its value is to
+//!   be stored as, whatever its size.
+//! - The process of a store passes [`MemberEffect::Store`] to it, and what it says to [`Member::from_store`];
+//!   it fetches from [`Member::address_of`].
 //! - [`MemberEffect::End`]: the actor's `stopping` runs, or no task is left; sessions are given time to
 //!   deliver what was sent, and the process exits.
 //!
@@ -133,10 +164,18 @@
 //! [`Coordinator::submitted`], to a [`CoordinatorEffect::SubmitTaskRunner`] to
 //! [`Coordinator::task_runner_submitted`]. When the head cannot be reached, the shell tries again until it
 //! has an answer. [`CoordinatorEffect::AwaitEnd`] is answered with [`Coordinator::patience_over`] after some
-//! time, and [`CoordinatorEffect::AwaitSurplus`] with [`Coordinator::surplus_over`].
+//! time, and [`CoordinatorEffect::AwaitSurplus`] with [`Coordinator::surplus_over`]. When the last main has
+//! ended, all processes are told to end; [`CoordinatorEffect::AwaitClosing`] is answered with
+//! [`Coordinator::closing_over`] after some time, unless [`CoordinatorEffect::Exit`] comes first.
 //!
 //! Whoever looks at the application gets [`Coordinator::describe`], joined with what members say of
 //! themselves: [`Coordinator::ask_members`] asks them, and each answer is a [`CoordinatorEffect::Described`].
+//!
+//! Its own store gets each [`CoordinatorEffect::OwnStore`], and what that says goes to
+//! [`Coordinator::received_from_own_store`]. Each answer to a [`CoordinatorEffect::SubmitStore`] goes to
+//! [`Coordinator::store_submitted`], and changes of the store's job to [`Coordinator::report`], as of others.
+//! If a session with a member has had no connection for some time after it broke, the shell calls
+//! [`Coordinator::member_silent`].
 //!
 //! # Where to start reading
 //!
@@ -158,11 +197,18 @@
 //!     task_wait    what running tasks wait for (member_blocks, task_probes)
 //!   member_streams items of its tasks (stream_window)
 //!     stream_maker when the next is made          stream_reader what has arrived and was read
+//!   member_requests what it asks about actors
+//!   member_nodes where others are (known_nodes)       coordinator_nodes further ones, lost ones (nodes)
+//!   member_remakes lost values made again (lineage, remake_call)
+//!                                                     coordinator_stores what stores say
+//!     needed_bytes what tasks need, by node             fetches    places, and who fetches from where
+//!                                                       lineages   how lost objects are made again
 //!   member_references what its references are         coordinator_objects
 //!     references   each of them (object_value)          directory   values of shared ones (object_frames)
 //!     dependents   calls that wait for some
 //! object_store the objects of one node            object_room whose memory makes room for others
-//!   object_entry where one of them is               store_figures what there is, for people
+//!   object_entry where one of them is               object_store_fetch what comes from other nodes
+//!   store_figures what there is, for people
 //!   store_frames what processes and the store send each other
 //! descriptions what is told of it all to whoever looks (describe_application, describe_member, ended_tasks)
 //! ```
@@ -175,7 +221,10 @@ mod ceiling;
 mod class_demand;
 mod coordinator;
 mod coordinator_effect;
+mod coordinator_end;
+mod coordinator_nodes;
 mod coordinator_objects;
+mod coordinator_stores;
 mod deadlocks;
 mod dependents;
 mod describe_application;
@@ -184,6 +233,7 @@ mod descriptions;
 mod directory;
 mod ended_tasks;
 mod errors;
+mod fetches;
 mod frames;
 mod gate;
 mod gate_block;
@@ -191,23 +241,34 @@ mod held;
 mod held_actor;
 mod holders;
 mod ids;
+mod known_nodes;
 mod limits;
+mod lineage;
+mod lineages;
 mod local_holds;
 mod mains;
 mod member;
 mod member_blocks;
 mod member_effect;
+mod member_nodes;
 mod member_references;
+mod member_remakes;
+mod member_requests;
 mod member_streams;
 mod member_tasks;
+mod needed_bytes;
+mod node_frames;
+mod nodes;
 mod object_entry;
 mod object_frames;
 mod object_room;
 mod object_store;
 mod object_store_effect;
+mod object_store_fetch;
 mod object_value;
 mod queued_task;
 mod references;
+mod remake_call;
 mod runner_report;
 mod runner_want;
 mod session;
@@ -235,8 +296,8 @@ pub use coordinator::Coordinator;
 pub use coordinator_effect::CoordinatorEffect;
 pub use descriptions::{
     ActorDescription, ActorWait, ApplicationDescription, CalledTasks, ClassDescription, EndedTaskDescription,
-    MemberDescription, MemberTopic, RunnerCondition, RunnerDescription, StartedTaskDescription,
-    TaskDescription, TaskOutcome, TaskPlace,
+    MemberDescription, MemberTopic, NodeDescription, RunnerCondition, RunnerDescription,
+    StartedTaskDescription, TaskDescription, TaskOutcome, TaskPlace,
 };
 pub use errors::{ActorEnd, CallError, CreateError};
 pub use frames::{
@@ -245,15 +306,20 @@ pub use frames::{
 };
 pub use held::HeldId;
 pub use ids::{
-    ActorId, CallNumber, IncarnationNumber, LinkNumber, ObjectId, RequestNumber, TaskRunnerNumber, Ticket,
+    ActorId, CallNumber, ClosingNumber, IncarnationNumber, LinkNumber, NodeNumber, ObjectId, RequestNumber,
+    TaskRunnerNumber, Ticket,
 };
 pub use limits::{
     MAX_ACTORS, MAX_ARGUMENTS, MAX_ATTACHED, MAX_CALLS, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT, MAX_INLINE,
     MAX_NAME, MAX_REMEMBERED_TASKS, MAX_STORE_FRAME, MAX_STORE_WAITS, MAX_TASK_BYTES, MAX_TASK_RUNNERS,
     MAX_TASKS, MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
 };
+pub use lineage::Lineage;
 pub use member::Member;
 pub use member_effect::MemberEffect;
+pub use member_nodes::MemberPlace;
+pub use node_frames::{FetchFailure, FromStore, ToStore};
+pub use nodes::CoordinatorNode;
 pub use object_frames::{FromDirectory, ToDirectory};
 pub use object_store::ObjectStore;
 pub use object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};

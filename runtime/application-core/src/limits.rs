@@ -46,6 +46,20 @@ pub const MAX_REMEMBERED_TASKS: usize = 1_000;
 /// Longest text of an error in a description, in bytes.
 pub const MAX_DESCRIBED_TEXT: usize = 200;
 
+/// So many stores fetch objects from one node at the same time; those that have fetched one then serve
+/// others.
+pub(crate) const MAX_FETCHES_FROM: usize = 2;
+
+/// A store that could not fetch an object so often gives it up. It tries once in a second, so that a node that
+/// cannot be reached is known to be silent before.
+pub(crate) const MAX_FETCH_FAILURES: u32 = 20;
+
+/// Most bytes of what the coordinator remembers to make lost objects again.
+pub(crate) const MAX_LINEAGE_BYTES: usize = 256 << 20;
+
+/// How many bytes go from node to node in a microsecond, as tasks are placed.
+pub(crate) const TRANSFER_RATE: u64 = 1_000;
+
 /// Most actors of one application that have not ended.
 pub const MAX_ACTORS: usize = 1_000;
 

@@ -1,5 +1,6 @@
 //! One process of an application: its handles, its calls, and the actor that it may hold. Its tasks are in
-//! `member_tasks`, their streams in `member_streams`, its references in `member_references`.
+//! `member_tasks`, their streams in `member_streams`, its references in `member_references`, its questions in
+//! `member_requests`.
 //!
 //! Methods are what the process does and what it receives; effects are what its shell does then, in order.
 //! Whoever gets an effect with `carries` holds each of these handles once and gives them back with
@@ -10,23 +11,25 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId};
 
-use crate::actor_spec::{ActorSpec, ActorState};
+use crate::actor_spec::ActorState;
 use crate::call_queue::{CallQueue, Needs, QueueEffect};
 use crate::dependents::{Callee, Dependents};
 use crate::describe_member::{MemberParts, describe_member};
 use crate::descriptions::{MemberDescription, MemberTopic};
-use crate::errors::{CallError, CreateError};
+use crate::errors::CallError;
 use crate::frames::{CallRequest, Construction, FromCoordinator, ToCallee, ToCaller, ToCoordinator};
 use crate::gate::{GateEffect, RunningCall};
 use crate::held::HeldId;
 use crate::held_actor::HeldActor;
 use crate::ids::{ActorId, CallNumber, ObjectId, RequestNumber, Ticket};
-use crate::limits::{MAX_ARGUMENTS, MAX_NAME};
+use crate::known_nodes::KnownNodes;
+use crate::limits::MAX_ARGUMENTS;
 use crate::local_holds::LocalHolds;
 use crate::member_effect::MemberEffect;
 use crate::member_references::Chore;
 use crate::object_value::CallValue;
 use crate::references::References;
+use crate::remake_call::RemakeCall;
 use crate::stream_reader::ArrivedItem;
 use crate::stream_window::ItemTotal;
 use crate::task_calls::TaskCalls;
@@ -49,13 +52,16 @@ pub struct Member {
     pub(crate) is_working: bool,
     queues: BTreeMap<ActorId, CallQueue>,
     /// Constructor arguments on their way to the coordinator, with the handles in them.
-    creating: BTreeMap<RequestNumber, Vec<HeldId>>,
+    pub(crate) creating: BTreeMap<RequestNumber, Vec<HeldId>>,
     actor: Option<HeldActor>,
     pub(crate) task_calls: TaskCalls,
     pub(crate) task_gate: TaskGate,
     pub(crate) task_probes: TaskProbes,
     /// Whether this process was told to end.
     ending: bool,
+    pub(crate) nodes: KnownNodes,
+    /// The calls that make lost objects again.
+    pub(crate) remakes: BTreeMap<CallNumber, RemakeCall>,
     /// The last attempt that has ended, of each job.
     ended: BTreeMap<JobId, u32>,
 }
@@ -80,6 +86,8 @@ impl Member {
             task_gate: TaskGate::new(),
             task_probes: TaskProbes::new(),
             ending: false,
+            nodes: KnownNodes::new(),
+            remakes: BTreeMap::new(),
             ended: BTreeMap::new(),
         }
     }
@@ -105,57 +113,6 @@ impl Member {
     pub fn describe(&self, topic: MemberTopic) -> MemberDescription {
         let (queues, task_calls, task_gate) = (&self.queues, &self.task_calls, &self.task_gate);
         describe_member(topic, &MemberParts { queues, task_calls, task_gate })
-    }
-
-    /// Asks for an actor; the answer is `Created`.
-    ///
-    /// # Errors
-    ///
-    /// If the description of the actor breaks a limit.
-    pub fn create(
-        &mut self,
-        spec: ActorSpec,
-        carries: Vec<HeldId>,
-        effects: &mut Vec<MemberEffect>,
-    ) -> Result<RequestNumber, CreateError> {
-        spec.check()?;
-        if let Some(unknown) = carries.iter().find(|held| !self.holds.is_held(**held)) {
-            return Err(CreateError::UnknownHandle(*unknown));
-        }
-        let request = self.next_request();
-        for held in &carries {
-            self.holds.add(*held);
-        }
-        let carried = self.carry_all(&carries, effects);
-        self.creating.insert(request, carries);
-        let frame = ToCoordinator::Create { request, spec, carries: carried };
-        effects.push(MemberEffect::ToCoordinator(frame));
-        Ok(request)
-    }
-
-    /// Looks up a name; the answer is `Found`.
-    ///
-    /// # Errors
-    ///
-    /// If no actor can have the name.
-    pub fn find(
-        &mut self,
-        name: String,
-        effects: &mut Vec<MemberEffect>,
-    ) -> Result<RequestNumber, CreateError> {
-        if name.is_empty() || name.len() > MAX_NAME {
-            return Err(CreateError::NameLength { bytes: name.len() });
-        }
-        let request = self.next_request();
-        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Find { request, name }));
-        Ok(request)
-    }
-
-    /// Stops an actor; the answer is `Stopped`.
-    pub fn stop(&mut self, actor: ActorId, effects: &mut Vec<MemberEffect>) -> RequestNumber {
-        let request = self.next_request();
-        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Stop { request, actor }));
-        request
     }
 
     /// Whether `call` would not say `Full` now.
@@ -355,6 +312,10 @@ impl Member {
             FromCoordinator::Probe { probe } => self.probed(probe, effects),
             FromCoordinator::Deadlock { text } => self.deadlocked(&text, effects),
             FromCoordinator::Object(news) => self.receive_news(news, effects),
+            FromCoordinator::Store(frame) => effects.push(MemberEffect::Store(frame)),
+            FromCoordinator::Welcome { node } => self.nodes.welcome(node),
+            FromCoordinator::NodeAt { node, at } => self.nodes.node_at(node, at),
+            FromCoordinator::MemberAt { member, node } => self.nodes.member_at(member, node),
             FromCoordinator::Describe { request, topic } => {
                 let description = Box::new(self.describe(topic));
                 let frame = ToCoordinator::Description { request, description };
@@ -466,6 +427,7 @@ impl Member {
     fn member_ended(&mut self, member: AttemptId, effects: &mut Vec<MemberEffect>) {
         let ended = self.ended.entry(member.job).or_insert(0);
         *ended = member.attempt.max(*ended);
+        self.nodes.member_ended(member);
         effects.push(MemberEffect::Close { member });
         let actors: Vec<ActorId> = self.queues.keys().copied().collect();
         for actor in actors {

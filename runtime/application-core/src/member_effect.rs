@@ -7,6 +7,7 @@ use crate::errors::{CallError, CreateError};
 use crate::frames::{ToCallee, ToCaller, ToCoordinator};
 use crate::held::HeldId;
 use crate::ids::{ActorId, CallNumber, IncarnationNumber, ObjectId, RequestNumber, Ticket};
+use crate::node_frames::ToStore;
 use crate::object_value::CallValue;
 
 /// What the shell of a member does.
@@ -140,6 +141,9 @@ pub enum MemberEffect {
         /// The number of this rest.
         rest: u64,
     },
+    /// This process has the store of a further node: a frame for it. What it says is passed on with
+    /// `from_store`.
+    Store(ToStore),
     /// Begin nothing new, end what runs, and exit. A process of tasks has none when it gets this.
     End,
     /// Stop this running method or task at its next await; its end is told with `finished` or `task_ended`.

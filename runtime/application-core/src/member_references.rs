@@ -85,7 +85,8 @@ impl Member {
         carries: &[HeldId],
         effects: &mut Vec<MemberEffect>,
     ) -> StoredObject {
-        let stored = StoredObject { object, bytes, has_handles: !carries.is_empty() };
+        let (home, has_handles) = (self.node(), !carries.is_empty());
+        let stored = StoredObject { object, bytes, home, has_handles };
         self.holds.settle(HeldId::Object(object), self.coordinator);
         self.references.add_stored(stored);
         let carries = self.carry_all(carries, effects);
@@ -142,6 +143,10 @@ impl Member {
                 let carries = self.accept_all(carries, self.coordinator, effects);
                 effects.push(MemberEffect::Opened { request, carries });
             }
+            FromDirectory::Remake { object, remake, lineage } => {
+                self.remake(object, remake, *lineage, effects);
+            }
+            FromDirectory::Inquire { object } => effects.push(to_directory(ToDirectory::Said { object })),
         }
     }
 

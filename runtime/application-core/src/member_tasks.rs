@@ -74,7 +74,8 @@ impl Member {
             self.add_reference(object, call, Callee::Task);
         }
         if missing.is_empty() {
-            let changes = self.task_calls.push(call, depth, spec);
+            let spread = self.spread(&spec.needs);
+            let changes = self.task_calls.push(call, depth, spec, spread);
             self.carry_out_tasks(Some(changes), effects);
         } else {
             self.dependents.add(call, Callee::Task, missing);
@@ -86,14 +87,19 @@ impl Member {
 
     /// Everything is known that a task needs.
     pub(crate) fn admit_task(&mut self, call: CallNumber, effects: &mut Vec<MemberEffect>) {
-        let changes = self.task_calls.admit(call);
+        let spread =
+            self.task_calls.held_back_needs(call).map(|needs| self.spread(needs)).unwrap_or_default();
+        let changes = self.task_calls.admit(call, spread);
         self.carry_out_tasks(changes, effects);
     }
 
     /// A task that was held back ends with this error.
     pub(crate) fn fail_task(&mut self, call: CallNumber, error: CallError, effects: &mut Vec<MemberEffect>) {
         if let Some(carries) = self.task_calls.take_held_back(call) {
-            self.end_call(call, Err(error), Vec::new(), effects);
+            let result = Err(error);
+            if !self.end_remake(call, None, &result, &[], effects) {
+                self.end_call(call, result, Vec::new(), effects);
+            }
             carries.into_iter().for_each(|carried| self.release(carried, effects));
             self.update_all_needs(effects);
         }
@@ -167,7 +173,7 @@ impl Member {
         effects: &mut Vec<MemberEffect>,
     ) {
         if self.admits(runner) {
-            let changes = self.task_calls.runner_joined(class, runner);
+            let changes = self.task_calls.runner_joined(class, runner, self.nodes.of(runner));
             self.carry_out_tasks(Some(changes), effects);
         }
     }
@@ -312,7 +318,10 @@ impl Member {
                 effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Cancel { call } });
             }
             TaskEffect::Finish { call, result, carries, task } => {
-                self.end_call(call, result, carries, effects);
+                if !self.end_remake(call, task.place.runner(), &result, &carries, effects) {
+                    self.tell_lineage(class, &result, &task, effects);
+                    self.end_call(call, result, carries, effects);
+                }
                 task.carries.into_iter().for_each(|carried| self.release(carried, effects));
             }
             TaskEffect::Want { runners } => {
@@ -327,7 +336,7 @@ impl Member {
         for change in changes {
             match change {
                 TaskGateEffect::Start { ticket, task, carries } => {
-                    let TaskRequest { function, depth: _, arguments, needs, resume: _ } = task;
+                    let TaskRequest { function, depth: _, arguments, needs, resume: _, store_as: _ } = task;
                     let start = MemberEffect::StartTask { ticket, function, arguments, needs, carries };
                     effects.push(start);
                 }

@@ -1,4 +1,6 @@
 //! One object of the store of a node: where it is, who maps it and who waits for it.
+//!
+//! An object may be here that is not: somebody wants it, and it comes from another node.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +19,8 @@ pub(crate) struct ObjectEntry {
     pub(crate) mapped: BTreeMap<AttemptId, u64>,
     /// Readers that wait for it, in order; one may wait several times.
     pub(crate) readers: Vec<AttemptId>,
+    /// The coordinator was asked for it, and has not answered.
+    pub(crate) is_asked: bool,
     /// Its key among the cold objects, when it is one.
     pub(crate) last_use: u64,
 }
@@ -24,6 +28,12 @@ pub(crate) struct ObjectEntry {
 /// How far an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectProgress {
+    /// It is not here: the coordinator was asked for it. Its size is not known.
+    Wanted,
+    /// It is not here, and waits for room to be fetched.
+    AwaitingFetch,
+    /// Its memory is being filled from another node.
+    Fetching,
     /// Its maker waits for room.
     Awaiting {
         maker: AttemptId,
@@ -51,20 +61,25 @@ pub(crate) enum Holding {
 impl ObjectProgress {
     pub(crate) const fn has_memory(self) -> bool {
         match self {
-            ObjectProgress::Reserved { .. }
+            ObjectProgress::Fetching
+            | ObjectProgress::Reserved { .. }
             | ObjectProgress::InMemory
             | ObjectProgress::Spilling
             | ObjectProgress::BringingBack => true,
-            ObjectProgress::Awaiting { .. } | ObjectProgress::OnDisk => false,
+            ObjectProgress::Wanted
+            | ObjectProgress::AwaitingFetch
+            | ObjectProgress::Awaiting { .. }
+            | ObjectProgress::OnDisk => false,
         }
     }
 
     /// Where its bytes are, those to come included: while it is moved, in memory.
     pub(crate) const fn place(self) -> Option<ObjectPlace> {
         match self {
-            ObjectProgress::Awaiting { .. } => None,
+            ObjectProgress::Wanted | ObjectProgress::AwaitingFetch | ObjectProgress::Awaiting { .. } => None,
             ObjectProgress::OnDisk => Some(ObjectPlace::Disk),
-            ObjectProgress::Reserved { .. }
+            ObjectProgress::Fetching
+            | ObjectProgress::Reserved { .. }
             | ObjectProgress::InMemory
             | ObjectProgress::Spilling
             | ObjectProgress::BringingBack => Some(ObjectPlace::Memory),
@@ -75,17 +90,38 @@ impl ObjectProgress {
     pub(crate) const fn unfilled_by(self) -> Option<AttemptId> {
         match self {
             ObjectProgress::Awaiting { maker } | ObjectProgress::Reserved { maker } => Some(maker),
-            ObjectProgress::InMemory
+            ObjectProgress::Wanted
+            | ObjectProgress::AwaitingFetch
+            | ObjectProgress::Fetching
+            | ObjectProgress::InMemory
             | ObjectProgress::Spilling
             | ObjectProgress::OnDisk
             | ObjectProgress::BringingBack => None,
         }
     }
 
+    /// Whether the node has all its bytes.
+    pub(crate) const fn is_complete(self) -> bool {
+        match self {
+            ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::OnDisk
+            | ObjectProgress::BringingBack => true,
+            ObjectProgress::Wanted
+            | ObjectProgress::AwaitingFetch
+            | ObjectProgress::Fetching
+            | ObjectProgress::Awaiting { .. }
+            | ObjectProgress::Reserved { .. } => false,
+        }
+    }
+
     pub(crate) const fn is_on_disk(self) -> bool {
         match self {
             ObjectProgress::OnDisk | ObjectProgress::BringingBack => true,
-            ObjectProgress::Awaiting { .. }
+            ObjectProgress::Wanted
+            | ObjectProgress::AwaitingFetch
+            | ObjectProgress::Fetching
+            | ObjectProgress::Awaiting { .. }
             | ObjectProgress::Reserved { .. }
             | ObjectProgress::InMemory
             | ObjectProgress::Spilling => false,
@@ -94,6 +130,20 @@ impl ObjectProgress {
 }
 
 impl ObjectEntry {
+    /// Nobody has asked for it yet.
+    pub(crate) const fn wanted() -> ObjectEntry {
+        ObjectEntry {
+            bytes: 0,
+            kind: ObjectKind::Copy,
+            progress: ObjectProgress::Wanted,
+            holding: Holding::Held,
+            mapped: BTreeMap::new(),
+            readers: Vec::new(),
+            is_asked: false,
+            last_use: 0,
+        }
+    }
+
     /// Whether it stays in memory although its spill file is complete.
     pub(crate) fn stays_in_memory(&self) -> bool {
         !self.mapped.is_empty() || self.holding == Holding::Freed
@@ -105,9 +155,11 @@ impl ObjectEntry {
 
     pub(crate) fn needs_room(&self) -> bool {
         match self.progress {
-            ObjectProgress::Awaiting { .. } => true,
+            ObjectProgress::Awaiting { .. } | ObjectProgress::AwaitingFetch => true,
             ObjectProgress::OnDisk => !self.readers.is_empty(),
-            ObjectProgress::Reserved { .. }
+            ObjectProgress::Wanted
+            | ObjectProgress::Fetching
+            | ObjectProgress::Reserved { .. }
             | ObjectProgress::InMemory
             | ObjectProgress::Spilling
             | ObjectProgress::BringingBack => false,
@@ -117,13 +169,21 @@ impl ObjectEntry {
     /// Whether what is said of it fits together.
     pub(crate) fn is_possible(&self) -> bool {
         let (is_freed, is_mapped) = (self.holding == Holding::Freed, !self.mapped.is_empty());
+        let is_primary = self.kind == ObjectKind::Primary;
         let counts_fit = self.mapped.values().all(|count| *count > 0);
         counts_fit
             && match self.progress {
+                ObjectProgress::Wanted => {
+                    !is_freed && !is_mapped && self.bytes == 0 && self.is_asked && !is_primary
+                }
+                ObjectProgress::AwaitingFetch => {
+                    !is_freed && !is_mapped && !self.readers.is_empty() && !self.is_asked && !is_primary
+                }
+                ObjectProgress::Fetching => !is_mapped && !self.is_asked && !is_primary,
                 ObjectProgress::Awaiting { .. } | ObjectProgress::OnDisk => !is_freed && !is_mapped,
                 ObjectProgress::Reserved { .. } | ObjectProgress::BringingBack => !is_mapped,
                 ObjectProgress::InMemory => self.readers.is_empty() && (is_mapped || !is_freed),
-                ObjectProgress::Spilling => self.readers.is_empty() && self.kind == ObjectKind::Primary,
+                ObjectProgress::Spilling => self.readers.is_empty() && is_primary,
             }
     }
 }

@@ -3,7 +3,9 @@
 use cohabit_types::AttemptId;
 use serde::{Deserialize, Serialize};
 
+use crate::errors::CallError;
 use crate::ids::{ObjectId, RequestNumber};
+use crate::lineage::Lineage;
 use crate::object_value::{Carried, SharedValue, StoredObject};
 
 /// From a member to the coordinator, which keeps the directory of the objects.
@@ -44,6 +46,36 @@ pub enum ToDirectory {
         /// The object.
         object: ObjectId,
     },
+    /// A task of the member has ended, whose value is in the store of a further node: how to make that again.
+    Made {
+        /// The object.
+        object: ObjectId,
+        /// The task; nothing is lent, the coordinator takes its own.
+        lineage: Box<Lineage>,
+    },
+    /// The task of `Remake` has ended, and its runner has said that the object is stored, or will say so.
+    Remade {
+        /// The object.
+        object: ObjectId,
+        /// The number in `Remake`.
+        remake: u32,
+        /// The runner.
+        runner: AttemptId,
+    },
+    /// An object could not be made again as `Remake` asked for.
+    NotRemade {
+        /// The object.
+        object: ObjectId,
+        /// The number in `Remake`.
+        remake: u32,
+        /// Why.
+        error: CallError,
+    },
+    /// The answer to `Inquire`: what the member had to say of the object was said before.
+    Said {
+        /// The object.
+        object: ObjectId,
+    },
 }
 
 /// From the coordinator to a member.
@@ -67,5 +99,20 @@ pub enum FromDirectory {
         request: RequestNumber,
         /// The handles in the object, once for each, which are lent to the member.
         carries: Vec<Carried>,
+    },
+    /// No node has an object any more that the member holds: run its task again. Answered by `Remade` or
+    /// `NotRemade`; the runner of the task says `Stored`.
+    Remake {
+        /// The object.
+        object: ObjectId,
+        /// The number of the remake.
+        remake: u32,
+        /// The task; the handles in its arguments are lent to the member.
+        lineage: Box<Lineage>,
+    },
+    /// Say `Said` when everything was said of an object that this member named.
+    Inquire {
+        /// The object.
+        object: ObjectId,
     },
 }

@@ -15,7 +15,10 @@ impl ObjectStore {
         self.count(before, Some(progress), bytes);
         match progress {
             ObjectProgress::Spilling => _ = self.spilling.insert(object),
-            ObjectProgress::Awaiting { .. }
+            ObjectProgress::Wanted
+            | ObjectProgress::AwaitingFetch
+            | ObjectProgress::Fetching
+            | ObjectProgress::Awaiting { .. }
             | ObjectProgress::Reserved { .. }
             | ObjectProgress::InMemory
             | ObjectProgress::OnDisk
@@ -65,15 +68,19 @@ impl ObjectStore {
             return;
         }
         match stored.holding {
-            Holding::Held => {
-                if self.cold.insert(stored.last_use, object).is_none() {
-                    self.cold_bytes += stored.bytes;
-                }
-            }
+            Holding::Held => self.keep_cold(object),
             Holding::Freed => {
                 effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
                 self.remove(object, StoreRefusal::Freed, effects);
             }
+        }
+    }
+
+    /// An object may leave memory.
+    pub(crate) fn keep_cold(&mut self, object: ObjectId) {
+        let ObjectEntry { last_use, bytes, .. } = self.objects[&object];
+        if self.cold.insert(last_use, object).is_none() {
+            self.cold_bytes += bytes;
         }
     }
 
@@ -84,10 +91,21 @@ impl ObjectStore {
         self.advance(effects);
     }
 
-    pub(crate) fn stop_waiting_without_readers(&mut self, object: ObjectId) {
+    pub(crate) fn stop_waiting_without_readers(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         let stored = &self.objects[&object];
-        if stored.progress == ObjectProgress::OnDisk && stored.readers.is_empty() {
-            self.waiting.retain(|it| *it != object);
+        if !stored.readers.is_empty() {
+            return;
+        }
+        match stored.progress {
+            ObjectProgress::OnDisk => self.waiting.retain(|it| *it != object),
+            ObjectProgress::AwaitingFetch => self.give_up_fetch(object, StoreRefusal::Unknown, effects),
+            ObjectProgress::Wanted
+            | ObjectProgress::Fetching
+            | ObjectProgress::Awaiting { .. }
+            | ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::BringingBack => {}
         }
     }
 
@@ -99,13 +117,25 @@ impl ObjectStore {
                 return;
             }
             self.waiting.pop_front();
-            if let ObjectProgress::Awaiting { maker } = progress {
-                self.change_progress(object, ObjectProgress::Reserved { maker });
-                effects.push(ObjectStoreEffect::Allocate { object, bytes, maker });
-            } else {
-                self.change_progress(object, ObjectProgress::BringingBack);
-                effects.push(ObjectStoreEffect::BringBack { object });
-            }
+            let (next, effect) = match progress {
+                ObjectProgress::Awaiting { maker } => {
+                    (ObjectProgress::Reserved { maker }, ObjectStoreEffect::Allocate { object, bytes, maker })
+                }
+                ObjectProgress::AwaitingFetch => {
+                    (ObjectProgress::Fetching, ObjectStoreEffect::Fetch { object, bytes })
+                }
+                ObjectProgress::OnDisk
+                | ObjectProgress::Wanted
+                | ObjectProgress::Fetching
+                | ObjectProgress::Reserved { .. }
+                | ObjectProgress::InMemory
+                | ObjectProgress::Spilling
+                | ObjectProgress::BringingBack => {
+                    (ObjectProgress::BringingBack, ObjectStoreEffect::BringBack { object })
+                }
+            };
+            self.change_progress(object, next);
+            effects.push(effect);
         }
     }
 
@@ -149,6 +179,7 @@ impl ObjectStore {
         match kind {
             ObjectKind::Copy => {
                 effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
+                effects.push(ObjectStoreEffect::CopyDropped { object });
                 self.remove(object, StoreRefusal::Unknown, effects);
             }
             ObjectKind::Primary => {

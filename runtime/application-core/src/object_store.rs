@@ -7,7 +7,10 @@
 //!
 //! Mapped objects stay and count, also when nobody holds them: the memory of a mapping cannot be taken.
 //!
-//! This file has what is asked of the store, `object_room` how room is found.
+//! An object that is not here is *asked* for once, however many want it, and comes from another node.
+//!
+//! This file has what is asked of the store, `object_store_fetch` what concerns other nodes, `object_room`
+//! how room is found.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -24,7 +27,7 @@ use crate::store_figures::{ObjectFigures, StoreFigures};
 pub struct ObjectStore {
     pub(crate) budget: u64,
     /// Most objects at a time.
-    most_objects: usize,
+    pub(crate) most_objects: usize,
     /// Bytes of all objects that have memory.
     pub(crate) memory: u64,
     /// Bytes of all objects that have a spill file, without those that are being written.
@@ -34,7 +37,8 @@ pub struct ObjectStore {
     pub(crate) cold: BTreeMap<u64, ObjectId>,
     pub(crate) cold_bytes: u64,
     pub(crate) spilling: BTreeSet<ObjectId>,
-    /// Objects that need room, in order: reservations, and objects on disk that somebody wants.
+    /// Objects that need room, in order: reservations, objects to fetch, and objects on disk that somebody
+    /// wants.
     pub(crate) waiting: VecDeque<ObjectId>,
     /// Counts uses.
     pub(crate) last_use: u64,
@@ -89,14 +93,17 @@ impl ObjectStore {
         let object = |(object, entry): (&ObjectId, &ObjectEntry)| ObjectFigures {
             object: *object,
             bytes: entry.bytes,
+            kind: entry.kind,
             place: entry.progress.place(),
             mapped: entry.mapped.iter().map(|(member, count)| (*member, *count)).collect(),
         };
+        let here = self.objects.iter().filter(|(_, it)| it.progress != ObjectProgress::Wanted);
         StoreFigures {
             budget: self.budget,
             memory: self.memory,
             disk: self.disk,
-            objects: self.objects.iter().map(object).collect(),
+            objects: here.map(object).collect(),
+            omitted: 0,
         }
     }
 
@@ -106,7 +113,21 @@ impl ObjectStore {
         self.objects.is_empty()
     }
 
-    /// A maker wants to make an object: `Allocate` or `Refuse`, now or later.
+    /// Whether all bytes of an object are here, and somebody holds it.
+    #[must_use]
+    pub fn has(&self, object: ObjectId) -> bool {
+        let stored = self.objects.get(&object);
+        stored.is_some_and(|it| it.progress.is_complete() && it.holding == Holding::Held)
+    }
+
+    /// Whether this member has reserved the object and not filled it.
+    #[must_use]
+    pub fn is_made_by(&self, object: ObjectId, member: AttemptId) -> bool {
+        self.progress(object).and_then(ObjectProgress::unfilled_by) == Some(member)
+    }
+
+    /// A maker wants to make an object: `Allocate` or `Refuse`, now or later. An object that somebody wants
+    /// may be made here.
     pub fn reserve(
         &mut self,
         object: ObjectId,
@@ -115,10 +136,11 @@ impl ObjectStore {
         maker: AttemptId,
         effects: &mut StoreEffects,
     ) {
-        if self.objects.contains_key(&object) {
+        let wanted = self.progress(object);
+        if wanted.is_some_and(|it| it != ObjectProgress::Wanted) {
             return effects.push(refusal(object, maker, StoreRefusal::Exists));
         }
-        if self.objects.len() >= self.most_objects {
+        if wanted.is_none() && self.objects.len() >= self.most_objects {
             let reason = StoreRefusal::TooMany { limit: self.most_objects };
             return effects.push(refusal(object, maker, reason));
         }
@@ -126,24 +148,22 @@ impl ObjectStore {
             let reason = StoreRefusal::TooLarge { bytes, budget: self.budget };
             return effects.push(refusal(object, maker, reason));
         }
-        let stored = ObjectEntry {
-            bytes,
-            kind,
-            progress: ObjectProgress::Awaiting { maker },
-            holding: Holding::Held,
-            mapped: BTreeMap::new(),
-            readers: Vec::new(),
-            last_use: 0,
-        };
-        self.objects.insert(object, stored);
+        let stored = self.objects.entry(object).or_insert_with(ObjectEntry::wanted);
+        (stored.bytes, stored.kind) = (bytes, kind);
+        self.change_progress(object, ObjectProgress::Awaiting { maker });
         self.wait_for_room(object, effects);
     }
 
-    /// There was no memory for a reservation, although the budget had room.
+    /// There was no memory for a reservation or a fetch, although the budget had room.
     pub fn not_allocated(&mut self, object: ObjectId, effects: &mut StoreEffects) {
-        let Some(ObjectProgress::Reserved { maker }) = self.progress(object) else { return };
-        effects.push(refusal(object, maker, StoreRefusal::Full));
-        self.remove(object, StoreRefusal::Abandoned, effects);
+        match self.progress(object) {
+            Some(ObjectProgress::Reserved { maker }) => {
+                effects.push(refusal(object, maker, StoreRefusal::Full));
+                self.end_making(object, effects);
+            }
+            Some(ObjectProgress::Fetching) => self.give_up_fetch(object, StoreRefusal::Full, effects),
+            Some(_) | None => return,
+        }
         self.advance(effects);
     }
 
@@ -155,8 +175,8 @@ impl ObjectStore {
         }
     }
 
-    /// A maker gives up an object that nobody else knows of yet: it waits for room, is being filled, or is
-    /// complete.
+    /// A maker gives up an object: it waits for room, is being filled, or is complete and nobody else knows
+    /// of it.
     pub fn abandoned(&mut self, object: ObjectId, maker: AttemptId, effects: &mut StoreEffects) {
         let Some(entry) = self.objects.get(&object) else { return };
         match entry.progress.unfilled_by() {
@@ -165,7 +185,8 @@ impl ObjectStore {
                 self.advance(effects);
             }
             Some(_) => {}
-            None => self.free(object, effects),
+            None if entry.progress.is_complete() => self.free(object, effects),
+            None => {}
         }
     }
 
@@ -173,7 +194,18 @@ impl ObjectStore {
         if let Some(ObjectProgress::Reserved { .. }) = self.progress(object) {
             effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
         }
-        self.remove(object, StoreRefusal::Abandoned, effects);
+        self.end_making(object, effects);
+    }
+
+    /// Nobody makes an object any more. Those who want it may get it from another node.
+    fn end_making(&mut self, object: ObjectId, effects: &mut StoreEffects) {
+        let stored = &self.objects[&object];
+        let is_wanted = stored.is_asked || !stored.readers.is_empty();
+        if !is_wanted || stored.holding == Holding::Freed {
+            self.remove(object, StoreRefusal::Freed, effects);
+        } else {
+            self.want_from_elsewhere(object, effects);
+        }
     }
 
     /// A maker or a reader that waits for room has waited long enough. Nothing happens if it does not wait.
@@ -182,15 +214,17 @@ impl ObjectStore {
         match stored.progress {
             ObjectProgress::Awaiting { maker } if maker == by => {
                 effects.push(refusal(object, by, StoreRefusal::Full));
-                self.remove(object, StoreRefusal::Full, effects);
+                self.end_making(object, effects);
             }
-            ObjectProgress::Awaiting { .. } | ObjectProgress::OnDisk => {
+            ObjectProgress::Awaiting { .. } | ObjectProgress::AwaitingFetch | ObjectProgress::OnDisk => {
                 let Some(place) = stored.readers.iter().position(|reader| *reader == by) else { return };
                 stored.readers.remove(place);
                 effects.push(refusal(object, by, StoreRefusal::Full));
-                self.stop_waiting_without_readers(object);
+                self.stop_waiting_without_readers(object, effects);
             }
-            ObjectProgress::Reserved { .. }
+            ObjectProgress::Wanted
+            | ObjectProgress::Fetching
+            | ObjectProgress::Reserved { .. }
             | ObjectProgress::InMemory
             | ObjectProgress::Spilling
             | ObjectProgress::BringingBack => {}
@@ -198,13 +232,19 @@ impl ObjectStore {
         self.advance(effects);
     }
 
-    /// A reader wants an object: `HandOver` or `Refuse`, now or later.
+    /// A reader wants an object: `HandOver`, `Refuse` or `Lose`, now or later.
     pub fn wanted(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
-        let held = self.objects.get_mut(&object).filter(|it| it.holding == Holding::Held);
-        let Some(stored) = held else {
-            return effects.push(refusal(object, by, StoreRefusal::Unknown));
+        let Some(stored) = self.objects.get_mut(&object) else {
+            return self.wanted_from_elsewhere(object, by, effects);
         };
+        if stored.holding == Holding::Freed {
+            return effects.push(refusal(object, by, StoreRefusal::Unknown));
+        }
         match stored.progress {
+            ObjectProgress::Wanted | ObjectProgress::AwaitingFetch | ObjectProgress::Fetching => {
+                stored.readers.push(by);
+                effects.push(ObjectStoreEffect::AwaitFetch { object, to: by });
+            }
             ObjectProgress::InMemory | ObjectProgress::Spilling => self.hand_over(object, by, effects),
             ObjectProgress::OnDisk if stored.readers.is_empty() => {
                 stored.readers.push(by);
@@ -243,7 +283,7 @@ impl ObjectStore {
             let Some(stored) = self.objects.get_mut(&object) else { continue };
             stored.readers.retain(|reader| *reader != by);
             let was_mapped = stored.mapped.remove(&by).is_some();
-            self.stop_waiting_without_readers(object);
+            self.stop_waiting_without_readers(object, effects);
             if was_mapped {
                 self.settle(object, effects);
             }
@@ -279,8 +319,13 @@ impl ObjectStore {
                 self.remove(object, StoreRefusal::Freed, effects);
             }
             ObjectProgress::InMemory => self.settle(object, effects),
+            ObjectProgress::Wanted => self.remove(object, StoreRefusal::Freed, effects),
+            ObjectProgress::AwaitingFetch => self.give_up_fetch(object, StoreRefusal::Freed, effects),
             // Whoever works on it says when it has finished.
-            ObjectProgress::Reserved { .. } | ObjectProgress::Spilling | ObjectProgress::BringingBack => {}
+            ObjectProgress::Fetching
+            | ObjectProgress::Reserved { .. }
+            | ObjectProgress::Spilling
+            | ObjectProgress::BringingBack => {}
         }
         self.advance(effects);
     }
@@ -357,19 +402,20 @@ impl ObjectStore {
         let in_queue: BTreeSet<ObjectId> = self.waiting.iter().copied().collect();
         demand(in_queue.len() == self.waiting.len(), "an object waits twice")?;
         for (object, stored) in &self.objects {
-            demand(stored.needs_room() == in_queue.contains(object), &format!("{object} and the queue"))?;
-            demand(stored.is_possible(), &format!("{object} is in an impossible state"))?;
+            if stored.needs_room() != in_queue.contains(object) || !stored.is_possible() {
+                return Err(format!("{object} is in an impossible state: {self:?}"));
+            }
         }
         let first = self.waiting.front().map_or(u64::MAX, |it| self.objects[it].bytes);
         demand(first > self.budget - self.memory, "the first that waits has room")
     }
 
-    fn progress(&self, object: ObjectId) -> Option<ObjectProgress> {
+    pub(crate) fn progress(&self, object: ObjectId) -> Option<ObjectProgress> {
         self.objects.get(&object).map(|it| it.progress)
     }
 
     /// A complete object is in memory alone: its readers get it.
-    fn enter_memory(&mut self, object: ObjectId, effects: &mut StoreEffects) {
+    pub(crate) fn enter_memory(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         self.change_progress(object, ObjectProgress::InMemory);
         self.use_now(object);
         let stored = self.objects.get_mut(&object).expect("it is there");
@@ -391,7 +437,7 @@ impl ObjectStore {
     }
 }
 
-fn refusal(object: ObjectId, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
+pub(crate) const fn refusal(object: ObjectId, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
     ObjectStoreEffect::Refuse { object, to, reason }
 }
 

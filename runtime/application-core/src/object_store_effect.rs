@@ -1,11 +1,13 @@
 //! What the store of a node knows objects by, and what its shell does, in order.
 
 use cohabit_types::AttemptId;
+use serde::{Deserialize, Serialize};
 
+use crate::errors::CallError;
 use crate::ids::ObjectId;
 
 /// Whether the bytes are also on another node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectKind {
     /// They are not: spill them rather than lose them.
     Primary,
@@ -14,7 +16,7 @@ pub enum ObjectKind {
 }
 
 /// Where bytes of an object lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectPlace {
     /// In shared memory.
     Memory,
@@ -60,16 +62,13 @@ pub enum StoreRefusal {
     /// Nobody holds it any more.
     #[error("nobody holds the object any more")]
     Freed,
-    /// Its maker gave up or ended.
-    #[error("the object was never completed")]
-    Abandoned,
     /// The disk does not give it back.
     #[error("the object cannot be read back from disk")]
     Unreadable,
 }
 
 /// What the shell of a store does, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectStoreEffect {
     /// Allocate memory and give it to the maker, which fills it: `filled`. If there is none: `not_allocated`.
     Allocate {
@@ -112,5 +111,45 @@ pub enum ObjectStoreEffect {
         to: AttemptId,
         /// Why.
         reason: StoreRefusal,
+    },
+    /// Tell a reader that it waits for another node.
+    AwaitFetch {
+        /// The object.
+        object: ObjectId,
+        /// The reader.
+        to: AttemptId,
+    },
+    /// Ask the coordinator for an object that is not here: it answers by `fetch` or `lost`.
+    Ask {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Allocate memory and fetch the object into it. When that is over, tell the coordinator, and say
+    /// `fetched`. If there is no memory: `not_allocated`.
+    Fetch {
+        /// The object.
+        object: ObjectId,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Tell the coordinator that an object was fetched, which it did not have to be: it is here, or nobody
+    /// waits for it any more. In that case `CopyDropped` follows.
+    FetchSettled {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Tell the coordinator that a copy is not here any more.
+    CopyDropped {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Tell a reader that no node has the object.
+    Lose {
+        /// The object.
+        object: ObjectId,
+        /// The reader.
+        to: AttemptId,
+        /// What the coordinator says.
+        error: CallError,
     },
 }

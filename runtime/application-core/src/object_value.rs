@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::errors::CallError;
 use crate::held::HeldId;
-use crate::ids::{ActorId, ObjectId};
+use crate::ids::{ActorId, NodeNumber, ObjectId};
 
 /// An object in the store of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub struct StoredObject {
     pub object: ObjectId,
     /// Its size.
     pub bytes: u64,
+    /// The node of the process that stored it first.
+    pub home: NodeNumber,
     /// Whether there are handles in it, which a reader has to ask for.
     pub has_handles: bool,
 }

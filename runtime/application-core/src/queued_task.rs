@@ -9,6 +9,7 @@ use crate::errors::CallError;
 use crate::frames::TaskRequest;
 use crate::held::HeldId;
 use crate::ids::{CallNumber, ObjectId, Ticket};
+use crate::needed_bytes::NeededBytes;
 use crate::stream_reader::StreamReader;
 use crate::task_class::{OnTaskError, TaskClass};
 
@@ -35,6 +36,10 @@ pub(crate) struct QueuedTask {
     pub(crate) recall_at_send: Recall,
     /// Its stream; none as long as no item of it has arrived.
     pub(crate) stream: Option<Box<StreamReader>>,
+    /// The lost object that it makes again.
+    pub(crate) store_as: Option<ObjectId>,
+    /// Where the stored objects are that it needs.
+    pub(crate) spread: NeededBytes,
 }
 
 /// Whether somebody waits for its value.
@@ -101,6 +106,7 @@ impl QueuedTask {
             depth: self.depth,
             arguments: self.arguments.clone(),
             needs: self.needs.clone(),
+            store_as: self.store_as,
             resume: self.stream.as_mut().map(|stream| Box::new(stream.resume())),
         }
     }

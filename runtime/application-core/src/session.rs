@@ -184,6 +184,12 @@ impl<F: Clone> Session<F> {
         }
     }
 
+    /// The last connection that was dialed, open or not.
+    #[must_use]
+    pub const fn last_link(&self) -> LinkNumber {
+        self.link
+    }
+
     /// The connection on which packets travel now.
     #[must_use]
     pub fn open_link(&self) -> Option<LinkNumber> {

@@ -17,17 +17,26 @@ pub enum StoreRequest {
         /// Its exact size.
         bytes: u64,
     },
+    /// Memory for an object that another process named, and that is lost; answered by `Allocated` or
+    /// `Refused`, or by `Stored` if the node has it already.
+    Remake {
+        /// The object.
+        object: ObjectId,
+        /// Its exact size.
+        bytes: u64,
+    },
     /// The memory is filled and sealed; answered by `Stored`.
     Filled {
         /// The object.
         object: ObjectId,
     },
-    /// The process gives up an object that nobody else knows of. It gets no answer any more.
+    /// The process gives up an object that it makes. It gets no answer any more.
     Abandon {
         /// The object.
         object: ObjectId,
     },
-    /// The memory of an object; answered by `HandOver` or `Refused`.
+    /// The memory of an object; answered by `HandOver` or `Refused`, and before that by `Fetching` if the
+    /// object has to come from another node.
     Want {
         /// The object.
         object: ObjectId,
@@ -59,6 +68,11 @@ pub enum StoreReply {
         /// Its size.
         bytes: u64,
     },
+    /// The object is not on this node. Whoever wants it waits for another node.
+    Fetching {
+        /// The object.
+        object: ObjectId,
+    },
     /// The request has failed.
     Refused {
         /// The object.
@@ -74,7 +88,7 @@ impl StoreReply {
     pub const fn has_descriptor(&self) -> bool {
         match self {
             StoreReply::Allocated { .. } | StoreReply::HandOver { .. } => true,
-            StoreReply::Stored { .. } | StoreReply::Refused { .. } => false,
+            StoreReply::Stored { .. } | StoreReply::Fetching { .. } | StoreReply::Refused { .. } => false,
         }
     }
 }

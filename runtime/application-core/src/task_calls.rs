@@ -7,7 +7,8 @@ use cohabit_types::{AttemptId, Span};
 use crate::ended_tasks::EndedTasks;
 use crate::errors::CallError;
 use crate::held::HeldId;
-use crate::ids::{CallNumber, Ticket};
+use crate::ids::{CallNumber, NodeNumber, ObjectId, Ticket};
+use crate::needed_bytes::NeededBytes;
 use crate::queued_task::{Place, QueuedTask, Recall, Turn, Wish};
 use crate::stream_window::ItemTotal;
 use crate::task_bounds::TaskBounds;
@@ -21,12 +22,20 @@ use crate::task_wait::{BlockedCalls, WaitChanges};
 pub(crate) struct TaskCalls {
     pub(crate) classes: BTreeMap<TaskClass, TaskQueue>,
     calls: BTreeMap<CallNumber, TaskClass>,
-    /// Tasks that need what is not known yet, with their depths. They count for the bounds alone.
-    held_back: BTreeMap<CallNumber, (u32, TaskSpec)>,
+    /// Tasks that need what is not known yet. They count for the bounds alone.
+    held_back: BTreeMap<CallNumber, HeldBackTask>,
     bounds: TaskBounds,
     estimates: TaskEstimates,
     blocked: BlockedCalls,
     pub(crate) ended: EndedTasks,
+}
+
+#[derive(Debug)]
+struct HeldBackTask {
+    depth: u32,
+    spec: TaskSpec,
+    /// The lost object that it makes again.
+    store_as: Option<ObjectId>,
 }
 
 /// A change of one class, and what it brings about.
@@ -55,28 +64,57 @@ impl TaskCalls {
     }
 
     /// A new task at this depth; there has to be room for it.
-    pub(crate) fn push(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) -> ClassEffects {
+    pub(crate) fn push(
+        &mut self,
+        call: CallNumber,
+        depth: u32,
+        spec: TaskSpec,
+        spread: NeededBytes,
+    ) -> ClassEffects {
         self.bounds.add(spec.caller, spec.arguments.len());
-        self.enqueue(call, depth, spec)
+        self.enqueue(call, HeldBackTask { depth, spec, store_as: None }, spread)
+    }
+
+    /// A task that makes a lost object again, beyond all bounds.
+    pub(crate) fn push_remake(
+        &mut self,
+        call: CallNumber,
+        object: ObjectId,
+        spec: TaskSpec,
+        spread: NeededBytes,
+    ) -> ClassEffects {
+        self.bounds.add(spec.caller, spec.arguments.len());
+        self.enqueue(call, HeldBackTask { depth: 0, spec, store_as: Some(object) }, spread)
+    }
+
+    /// As `push_remake`, if it needs what is not known yet.
+    pub(crate) fn hold_back_remake(&mut self, call: CallNumber, object: ObjectId, spec: TaskSpec) {
+        self.bounds.add(spec.caller, spec.arguments.len());
+        self.held_back.insert(call, HeldBackTask { depth: 0, spec, store_as: Some(object) });
+    }
+
+    /// What a task needs that is held back.
+    pub(crate) fn held_back_needs(&self, call: CallNumber) -> Option<&[ObjectId]> {
+        self.held_back.get(&call).map(|task| &task.spec.needs[..])
     }
 
     /// A new task that needs what is not known yet; there has to be room for it.
     pub(crate) fn hold_back(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) {
         self.bounds.add(spec.caller, spec.arguments.len());
         spec.caller.into_iter().for_each(|caller| self.blocked.hold_back(caller, call));
-        self.held_back.insert(call, (depth, spec));
+        self.held_back.insert(call, HeldBackTask { depth, spec, store_as: None });
     }
 
     /// A task that was held back may be sent.
-    pub(crate) fn admit(&mut self, call: CallNumber) -> Option<ClassEffects> {
-        let (depth, spec) = self.held_back.remove(&call)?;
-        spec.caller.into_iter().for_each(|caller| self.blocked.admit(caller, call));
-        Some(self.enqueue(call, depth, spec))
+    pub(crate) fn admit(&mut self, call: CallNumber, spread: NeededBytes) -> Option<ClassEffects> {
+        let task = self.held_back.remove(&call)?;
+        task.spec.caller.into_iter().for_each(|caller| self.blocked.admit(caller, call));
+        Some(self.enqueue(call, task, spread))
     }
 
     /// A task that was held back will not be sent: the handles in its arguments.
     pub(crate) fn take_held_back(&mut self, call: CallNumber) -> Option<Vec<HeldId>> {
-        let (_, spec) = self.held_back.remove(&call)?;
+        let HeldBackTask { spec, .. } = self.held_back.remove(&call)?;
         self.bounds.remove(spec.caller, spec.arguments.len());
         spec.caller.into_iter().for_each(|caller| {
             self.blocked.admit(caller, call);
@@ -87,10 +125,13 @@ impl TaskCalls {
 
     /// The tasks that are held back, with their depths.
     pub(crate) fn held_back(&self) -> impl Iterator<Item = (CallNumber, u32, &TaskSpec)> {
-        self.held_back.iter().map(|(call, (depth, spec))| (*call, *depth, spec))
+        self.held_back.iter().map(|(call, task)| (*call, task.depth, &task.spec))
     }
 
-    fn enqueue(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) -> ClassEffects {
+    fn enqueue(&mut self, call: CallNumber, task: HeldBackTask, spread: NeededBytes) -> ClassEffects {
+        let HeldBackTask { depth, spec, store_as } = task;
+        // Others may wait for a lost object.
+        let turn = if store_as.is_some() { Turn::Again } else { Turn::First };
         let TaskSpec { class, function, caller, retries, on_error, arguments, needs, carries } = spec;
         caller.into_iter().for_each(|caller| self.blocked.called(caller));
         self.calls.insert(call, class.clone());
@@ -105,11 +146,13 @@ impl TaskCalls {
             retries,
             ends: 0,
             wish: Wish::Value,
-            turn: Turn::First,
+            turn,
             place: Place::Waiting,
             blocked: None,
             recall_at_send: Recall::None,
             stream: None,
+            store_as,
+            spread,
         };
         self.change(class, |queue, _, _| queue.push(call, task))
     }
@@ -180,8 +223,13 @@ impl TaskCalls {
         Some(self.change(class, |queue, _, effects| queue.returned(from, call, effects)))
     }
 
-    pub(crate) fn runner_joined(&mut self, class: TaskClass, runner: AttemptId) -> ClassEffects {
-        self.change(class, |queue, _, _| queue.join(runner))
+    pub(crate) fn runner_joined(
+        &mut self,
+        class: TaskClass,
+        runner: AttemptId,
+        node: NodeNumber,
+    ) -> ClassEffects {
+        self.change(class, |queue, _, _| queue.join(runner, node))
     }
 
     pub(crate) fn runner_leaves(&mut self, runner: AttemptId) -> Option<ClassEffects> {
@@ -242,7 +290,7 @@ impl TaskCalls {
     /// The running task that has called a task.
     pub(crate) fn caller_of(&self, call: CallNumber) -> Option<Ticket> {
         match self.held_back.get(&call) {
-            Some((_, spec)) => spec.caller,
+            Some(task) => task.spec.caller,
             None => self.class_of(call).and_then(|(_, queue)| queue.caller_of(call)),
         }
     }

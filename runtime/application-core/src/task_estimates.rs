@@ -33,6 +33,11 @@ impl TaskEstimates {
         *estimate = Span::from_micros(((old * (part - 1) + new) / part) as u64);
     }
 
+    /// Whether a task of the function has run.
+    pub(crate) fn is_known(&self, function: u32) -> bool {
+        self.functions.contains_key(&function)
+    }
+
     /// How much of a runner's window a task takes; of an unknown function a whole one.
     pub(crate) fn window(&self, function: u32) -> Span {
         self.functions.get(&function).copied().unwrap_or(WINDOW_WORK)

@@ -15,7 +15,7 @@ use crate::errors::CallError;
 use crate::frames::TaskRequest;
 use crate::gate_block::{GateBlock, PauseChange};
 use crate::held::HeldId;
-use crate::ids::{CallNumber, Ticket};
+use crate::ids::{CallNumber, ObjectId, Ticket};
 use crate::stream_maker::StreamMaker;
 use crate::stream_window::ItemTotal;
 use crate::task_class::TaskClass;
@@ -87,6 +87,7 @@ struct StartedTask {
     announced: bool,
     interrupted: bool,
     stream: StreamMaker,
+    store_as: Option<ObjectId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +193,11 @@ impl TaskGate {
     /// The tasks that have started and not ended.
     pub(crate) fn started(&self) -> impl Iterator<Item = StartedTaskDescription> {
         self.started.values().map(|task| StartedTaskDescription { caller: task.caller, call: task.call })
+    }
+
+    /// The lost object that a started task makes again.
+    pub(crate) fn store_as(&self, ticket: Ticket) -> Option<ObjectId> {
+        self.started.get(&ticket)?.store_as
     }
 
     /// How deep a task is that has started.
@@ -515,6 +521,7 @@ impl StartedTask {
             announced: false,
             interrupted: false,
             stream: StreamMaker::new(task.resume.as_deref()),
+            store_as: task.store_as,
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{AttemptId, Span};
 
-use crate::ids::CallNumber;
+use crate::ids::{CallNumber, NodeNumber};
+use crate::needed_bytes::NeededBytes;
 use crate::queued_task::Recall;
 use crate::task_estimates::WINDOW_WORK;
 
@@ -13,6 +14,15 @@ const LEAST_WINDOW: usize = 2;
 
 /// Most tasks in flight at one runner.
 const MOST_WINDOW: usize = 64;
+
+/// Which runners a task with needs may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Those with room in their windows: it is not known how long the tasks take that they have got.
+    Window,
+    /// Also those that have enough to do, if it starts there before it could start elsewhere.
+    Any,
+}
 
 /// The right to send tasks to runners.
 #[derive(Debug)]
@@ -23,6 +33,11 @@ pub(crate) struct TaskLeases {
     /// Those that take more tasks: least work first, then fewest tasks, then those that joined last,
     /// since others may be busy with tasks of other processes; last those that have returned a task.
     open: BTreeSet<LoadKey>,
+    /// Those that could take more tasks, also beyond their windows, by node; kept while there are several
+    /// nodes.
+    near: Option<BTreeMap<NodeNumber, BTreeSet<LoadKey>>>,
+    /// How many runners each node has.
+    nodes: BTreeMap<NodeNumber, usize>,
     joined: usize,
     /// How many of those that get tasks have none in flight.
     idle: usize,
@@ -34,6 +49,7 @@ type LoadKey = (Span, usize, i64, AttemptId);
 
 #[derive(Debug)]
 struct TaskLease {
+    node: NodeNumber,
     rank: i64,
     state: LeaseState,
     /// The tasks that were sent and have not ended.
@@ -62,19 +78,23 @@ impl TaskLeases {
             last_rank: 0,
             all: BTreeMap::new(),
             open: BTreeSet::new(),
+            near: None,
+            nodes: BTreeMap::new(),
             joined: 0,
             idle: 0,
             recallable: BTreeSet::new(),
         }
     }
 
-    pub(crate) fn join(&mut self, runner: AttemptId) {
+    pub(crate) fn join(&mut self, runner: AttemptId, node: NodeNumber) {
         self.first_rank -= 1;
         let rank = self.first_rank;
         self.all.entry(runner).or_insert_with(|| {
             self.joined += 1;
             self.idle += 1;
+            *self.nodes.entry(node).or_insert(0) += 1;
             TaskLease {
+                node,
                 rank,
                 state: LeaseState::Joined,
                 calls: BTreeSet::new(),
@@ -84,6 +104,20 @@ impl TaskLeases {
             }
         });
         self.change(runner, |_| {});
+        self.follow_nodes();
+    }
+
+    /// Begins or ends to keep runners by node.
+    fn follow_nodes(&mut self) {
+        if self.nodes.len() < 2 {
+            self.near = None;
+        } else if self.near.is_none() {
+            let mut near: BTreeMap<NodeNumber, BTreeSet<LoadKey>> = BTreeMap::new();
+            for (runner, lease) in self.all.iter().filter(|(_, lease)| lease.takes_more()) {
+                near.entry(lease.node).or_default().insert(lease.key(*runner));
+            }
+            self.near = Some(near);
+        }
     }
 
     /// A runner gets no more tasks.
@@ -115,7 +149,15 @@ impl TaskLeases {
     /// A runner has ended: the tasks that it had got.
     pub(crate) fn end(&mut self, runner: AttemptId) -> BTreeSet<CallNumber> {
         self.leave(runner);
-        self.all.remove(&runner).map(|lease| lease.calls).unwrap_or_default()
+        let Some(TaskLease { node, calls, .. }) = self.all.remove(&runner) else { return BTreeSet::new() };
+        if let Some(count) = self.nodes.get_mut(&node) {
+            *count -= 1;
+            if *count == 0 {
+                self.nodes.remove(&node);
+            }
+        }
+        self.follow_nodes();
+        calls
     }
 
     pub(crate) fn is_joined(&self, runner: AttemptId) -> bool {
@@ -141,6 +183,21 @@ impl TaskLeases {
         self.open.first().map(|(_, _, _, runner)| *runner)
     }
 
+    /// The runner at which a task starts earliest that needs stored objects, by what is in flight there and
+    /// what has to be fetched.
+    pub(crate) fn nearest(&self, needed: &NeededBytes, room: Room) -> Option<AttemptId> {
+        let start = |node: NodeNumber, key: &LoadKey| (key.0 + needed.fetch_time(node), *key);
+        let nearest = self.near.iter().flatten().filter_map(|(node, keys)| {
+            let mut all = keys.iter();
+            let key = match room {
+                Room::Any => all.next(),
+                Room::Window => all.next().filter(|key| self.open.contains(key)),
+            };
+            key.map(|key| start(*node, key))
+        });
+        nearest.min().map(|(_, (_, _, _, runner))| runner)
+    }
+
     /// Number of runners that get tasks and have none in flight.
     pub(crate) const fn idle(&self) -> usize {
         self.idle
@@ -150,6 +207,11 @@ impl TaskLeases {
     pub(crate) fn most_loaded(&self) -> Option<AttemptId> {
         let (work, _, _, runner) = self.recallable.last()?;
         (*work >= WINDOW_WORK).then_some(*runner)
+    }
+
+    /// How long the tasks in flight at a runner take.
+    pub(crate) fn work(&self, runner: AttemptId) -> Span {
+        self.all.get(&runner).map_or(Span::ZERO, |lease| lease.work)
     }
 
     /// The tasks that a runner has got.
@@ -213,10 +275,16 @@ impl TaskLeases {
         let key = lease.key(runner);
         self.open.remove(&key);
         self.recallable.remove(&key);
+        if let Some(keys) = self.near.as_mut().and_then(|near| near.get_mut(&lease.node)) {
+            keys.remove(&key);
+        }
         self.idle -= usize::from(lease.is_idle());
         change(lease);
         if lease.is_open() {
             self.open.insert(lease.key(runner));
+        }
+        if let Some(near) = self.near.as_mut().filter(|_| lease.takes_more()) {
+            near.entry(lease.node).or_default().insert(lease.key(runner));
         }
         if lease.is_recallable() {
             self.recallable.insert(lease.key(runner));
@@ -236,6 +304,11 @@ impl TaskLease {
 
     fn is_recallable(&self) -> bool {
         self.state == LeaseState::Joined && self.in_flight > self.recalled
+    }
+
+    /// Whether it gets tasks, if need be beyond its window.
+    fn takes_more(&self) -> bool {
+        self.state == LeaseState::Joined && self.in_flight < MOST_WINDOW
     }
 
     fn is_open(&self) -> bool {

@@ -10,7 +10,7 @@ use cohabit_types::{AttemptId, Span};
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
 use crate::held::HeldId;
-use crate::ids::{CallNumber, Ticket};
+use crate::ids::{CallNumber, NodeNumber, Ticket};
 use crate::object_value::CallValue;
 use crate::queued_task::{Place, QueuedTask, Recall, Retry, Turn, WaitingKey, Wish};
 use crate::runner_want::RunnerWant;
@@ -18,7 +18,7 @@ use crate::stream_reader::StreamReader;
 use crate::stream_window::ItemTotal;
 use crate::task_class::{OnTaskError, TaskClass};
 use crate::task_estimates::TaskEstimates;
-use crate::task_leases::TaskLeases;
+use crate::task_leases::{Room, TaskLeases};
 use crate::task_load::TaskLoad;
 use crate::task_wait::NeedsChange;
 
@@ -193,8 +193,8 @@ impl TaskQueue {
     }
 
     /// Tasks may be sent to this runner.
-    pub(crate) fn join(&mut self, runner: AttemptId) {
-        self.leases.join(runner);
+    pub(crate) fn join(&mut self, runner: AttemptId, node: NodeNumber) {
+        self.leases.join(runner, node);
         for task in self.tasks.values_mut().filter(|task| task.recall_at_send == Recall::Moved) {
             task.recall_at_send = Recall::None;
             if let Place::InFlight { at, work, recall: Recall::Moved } = task.place {
@@ -318,24 +318,32 @@ impl TaskQueue {
 
     /// Sends what windows leave room for, and tells the coordinator if the need for runners has changed.
     pub(crate) fn advance(&mut self, estimates: &TaskEstimates, effects: &mut Vec<TaskEffect>) {
-        while let (Some((_, _, call)), Some(to)) = (self.waiting.first().copied(), self.leases.next()) {
+        while let (Some((_, _, call)), Some(first)) = (self.waiting.first().copied(), self.leases.next()) {
             let Some(task) = self.tasks.get_mut(&call) else { break };
             let (work, recall) = (estimates.window(task.function), task.recall_at_send);
+            // One that a runner has returned goes to who has least to do: somebody had nothing.
+            let to = match recall {
+                Recall::None if !task.spread.is_empty() => {
+                    let room = if estimates.is_known(task.function) { Room::Any } else { Room::Window };
+                    self.leases.nearest(&task.spread, room).unwrap_or(first)
+                }
+                Recall::None | Recall::Asked | Recall::Kept | Recall::Moved => first,
+            };
             let (task, carries) = (task.request(), task.carries.clone());
             effects.push(TaskEffect::Run { to, call, task, carries });
             self.move_to(call, Place::InFlight { at: to, work, recall });
         }
-        self.recall(effects);
+        self.recall(estimates, effects);
         let reported = self.want.report(self.needed(estimates), self.leases.joined());
         effects.extend(reported.map(|runners| TaskEffect::Want { runners }));
     }
 
     /// Asks for tasks back that may wait behind others, for runners that have nothing to do.
-    fn recall(&mut self, effects: &mut Vec<TaskEffect>) {
+    fn recall(&mut self, estimates: &TaskEstimates, effects: &mut Vec<TaskEffect>) {
         while self.waiting.is_empty()
             && self.recalls < self.leases.idle()
             && let Some(to) = self.leases.most_loaded()
-            && let Some((call, work)) = self.latest_at(to)
+            && let Some((call, work)) = self.latest_at(to, estimates)
         {
             self.recalls += 1;
             self.leases.recall(to);
@@ -347,12 +355,18 @@ impl TaskQueue {
     }
 
     /// The task that was sent last to a runner and not recalled: the one that most likely has not started.
-    fn latest_at(&self, runner: AttemptId) -> Option<(CallNumber, Span)> {
-        self.leases.calls(runner).into_iter().rev().find_map(|call| match self.tasks.get(&call)?.place {
-            Place::InFlight { work, recall: Recall::None, .. } => Some((call, work)),
-            Place::InFlight { recall: Recall::Asked | Recall::Kept | Recall::Moved, .. }
-            | Place::Parked { .. }
-            | Place::Waiting => None,
+    /// Not one that starts there before what it needs could be brought elsewhere.
+    fn latest_at(&self, runner: AttemptId, estimates: &TaskEstimates) -> Option<(CallNumber, Span)> {
+        let before = self.leases.work(runner);
+        let is_near = |task: &QueuedTask| {
+            estimates.is_known(task.function) && task.spread.longest_fetch_time() > before
+        };
+        self.leases.calls(runner).into_iter().rev().find_map(|call| {
+            let task = self.tasks.get(&call)?;
+            match task.place {
+                Place::InFlight { work, recall: Recall::None, .. } if !is_near(task) => Some((call, work)),
+                Place::InFlight { .. } | Place::Parked { .. } | Place::Waiting => None,
+            }
         })
     }
 

@@ -15,6 +15,7 @@ use crate::descriptions::{ClassDescription, RunnerCondition, RunnerDescription};
 use crate::frames::FromCoordinator;
 use crate::ids::TaskRunnerNumber;
 use crate::limits::MAX_TASK_RUNNERS;
+use crate::nodes::Nodes;
 use crate::runner_report::{RunnerReport, RunnerState};
 use crate::task_class::TaskClass;
 
@@ -157,6 +158,25 @@ impl TaskRunners {
         self.balance(&class, ceiling, effects);
     }
 
+    /// The application is over: all runners end.
+    pub(crate) fn end_all(&mut self, ceiling: &mut Ceiling, effects: &mut Vec<CoordinatorEffect>) {
+        self.classes.values_mut().for_each(ClassDemand::forget_wants);
+        let all: Vec<TaskRunnerNumber> = self.all.keys().copied().collect();
+        for number in all {
+            let Some(TaskRunner { class, phase }) = self.all.get(&number) else { continue };
+            match phase {
+                RunnerPhase::Live { member } => self.idle(*member, ceiling, effects),
+                RunnerPhase::Queued | RunnerPhase::Submitting | RunnerPhase::Waiting { .. } => {
+                    if let Some(demand) = self.classes.get_mut(class) {
+                        demand.give_up(number);
+                    }
+                    self.cancel(number, ceiling, effects);
+                }
+                RunnerPhase::Unwanted | RunnerPhase::Leaving { .. } => {}
+            }
+        }
+    }
+
     /// The ceiling leaves room for a runner.
     pub(crate) fn admitted(&mut self, number: TaskRunnerNumber, effects: &mut Vec<CoordinatorEffect>) {
         if let Some(runner) = self.all.get_mut(&number) {
@@ -247,6 +267,37 @@ impl TaskRunners {
         }
     }
 
+    /// The process of a runner cannot be reached by callers, nor will it: its job is cancelled. It may never
+    /// have served.
+    pub(crate) fn expel(
+        &mut self,
+        member: AttemptId,
+        why: &str,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> bool {
+        let Some(number) = self.jobs.get(&member.job).copied() else { return false };
+        let Some(runner) = self.all.get_mut(&number) else { return false };
+        let job = member.job;
+        let left = std::mem::replace(&mut runner.phase, RunnerPhase::Leaving { job, told: None });
+        let class = runner.class.clone();
+        let demand = self.classes.entry(class.clone()).or_insert_with(ClassDemand::new);
+        match left {
+            RunnerPhase::Live { member } => demand.leave(member),
+            RunnerPhase::Waiting { .. } => {
+                demand.give_up(number);
+                demand.died_early(&class, why, effects);
+            }
+            // It is cancelled already.
+            RunnerPhase::Leaving { told: None, .. } => return true,
+            RunnerPhase::Queued
+            | RunnerPhase::Submitting
+            | RunnerPhase::Unwanted
+            | RunnerPhase::Leaving { told: Some(_), .. } => {}
+        }
+        effects.push(CoordinatorEffect::CancelRunner { job });
+        true
+    }
+
     /// The head has reported about a job.
     pub(crate) fn report(
         &mut self,
@@ -325,6 +376,7 @@ impl TaskRunners {
     pub(crate) fn describe(
         &self,
         ceiling: &Ceiling,
+        nodes: &Nodes,
         reports: &BTreeMap<JobId, RunnerReport>,
     ) -> Vec<ClassDescription> {
         let mut classes: BTreeMap<&TaskClass, ClassDescription> = BTreeMap::new();
@@ -338,7 +390,7 @@ impl TaskRunners {
         for (number, runner) in &self.all {
             let class = classes.entry(&runner.class).or_insert_with(|| empty(&runner.class, 0));
             let shortage = || ceiling.shortage(runner.class.gpus);
-            class.runners.push(runner.phase.describe(*number, shortage, reports));
+            class.runners.push(runner.phase.describe(*number, shortage, nodes, reports));
         }
         classes.into_values().collect()
     }
@@ -400,6 +452,7 @@ impl RunnerPhase {
         self,
         runner: TaskRunnerNumber,
         shortage: impl FnOnce() -> String,
+        nodes: &Nodes,
         reports: &BTreeMap<JobId, RunnerReport>,
     ) -> RunnerDescription {
         let pending = |why: &str| RunnerCondition::Pending { why: why.to_owned() };
@@ -418,6 +471,16 @@ impl RunnerPhase {
                 (Some(job), pending(why))
             }
         };
-        RunnerDescription { runner, job, state }
+        let node = match self {
+            RunnerPhase::Live { member } | RunnerPhase::Leaving { told: Some(member), .. } => {
+                Some(nodes.of(member))
+            }
+            RunnerPhase::Queued
+            | RunnerPhase::Submitting
+            | RunnerPhase::Unwanted
+            | RunnerPhase::Waiting { .. }
+            | RunnerPhase::Leaving { told: None, .. } => None,
+        };
+        RunnerDescription { runner, job, node, state }
     }
 }

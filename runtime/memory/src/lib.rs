@@ -22,6 +22,7 @@
 //! object    values to objects and back                   layout    the header, and its checks
 //! buffer    what goes out of line                        scope     how a buffer knows that it does
 //! passing   descriptors over Unix sockets                spill     files without a name
+//! reading   files at places
 //! ```
 
 mod buffer;
@@ -33,6 +34,7 @@ mod mapping;
 mod memfd;
 mod object;
 mod passing;
+mod reading;
 mod scope;
 mod spill;
 #[cfg(test)]

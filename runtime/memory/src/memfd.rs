@@ -10,6 +10,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::errors::MemoryError;
 use crate::mapping::MemoryMapping;
+use crate::reading::read_exact_at;
 
 /// The most bytes of one object.
 pub const MAX_OBJECT: u64 = 1 << 40;
@@ -134,6 +135,21 @@ impl SealedMemory {
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Copies the bytes from this place on. Unlike a first look at a mapping, that costs no page faults.
+    ///
+    /// # Errors
+    /// If they reach beyond the end.
+    pub fn read_at(&self, place: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        let end = place.saturating_add(into.len() as u64);
+        if end > self.bytes {
+            return Err(MemoryError::WrongSize { stated: end, found: self.bytes });
+        }
+        match read_exact_at(self.fd.as_fd(), place, into)? {
+            read if read == into.len() => Ok(()),
+            read => Err(MemoryError::WrongSize { stated: end, found: place + read as u64 }),
+        }
     }
 
     /// Maps it for reading. The mapping needs the descriptor no more.

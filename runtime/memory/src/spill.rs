@@ -4,10 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstat, open};
-use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use rustix::io::{Errno, pwrite, retry_on_intr};
 
 use crate::errors::MemoryError;
 use crate::memfd::{FreshMemory, SealedMemory};
+use crate::reading::read_exact_at;
 
 /// What is copied at once, in bytes: little enough for the caches of the processor.
 const PIECE: usize = 1 << 20;
@@ -62,6 +63,21 @@ impl SpillFile {
         memory.seal()
     }
 
+    /// Copies the bytes from this place on.
+    ///
+    /// # Errors
+    /// If they reach beyond the end, or the disk fails.
+    pub fn read_at(&self, place: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        let end = place.saturating_add(into.len() as u64);
+        if end > self.bytes {
+            return Err(damaged(self.bytes, end));
+        }
+        match read_exact_at(self.file.as_fd(), place, into)? {
+            read if read == into.len() => Ok(()),
+            read => Err(damaged(self.bytes, place + read as u64)),
+        }
+    }
+
     fn check_length(&self) -> Result<(), MemoryError> {
         let status = fstat(&self.file).map_err(MemoryError::io("look at a spilled object"))?;
         let found = u64::try_from(status.st_size).unwrap_or(0);
@@ -79,8 +95,7 @@ fn copy(
     let mut place = 0;
     while place < bytes {
         let wanted = piece.len().min(usize::try_from(bytes - place).unwrap_or(PIECE));
-        let read = retry_on_intr(|| pread(from, &mut piece[..wanted], place))
-            .map_err(MemoryError::io("read an object to copy it"))?;
+        let read = read_exact_at(from, place, &mut piece[..wanted])?;
         if read == 0 {
             return Err(damaged(bytes, place));
         }

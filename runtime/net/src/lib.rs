@@ -6,6 +6,8 @@
 //! what a request means, never retries by itself ([`Backoff`] is for callers) and never shows a secret in a
 //! log or an error.
 //!
+//! Processes of an application on different nodes have connections of their own: [`ApplicationTls`].
+//!
 //! What callers have to know:
 //! - A handler is dropped at its next await when its caller gives up or disconnects. Work that must survive
 //!   that is spawned, and only awaited in the handler.
@@ -17,6 +19,7 @@
 //! - tarpc opens a span at INFO for every call: a log filter contains `tarpc=warn`.
 #![warn(missing_docs)]
 
+mod application_tls;
 mod application_tokens;
 mod backoff;
 mod clock;
@@ -51,6 +54,7 @@ mod token_store;
 mod worker_orders;
 mod worker_reports;
 
+pub use application_tls::{ApplicationStream, ApplicationTls};
 pub use application_tokens::ApplicationTokens;
 pub use backoff::Backoff;
 pub use cohabit_wire::codec::MAX_FRAME;
@@ -70,6 +74,7 @@ pub use node_credentials::{NodeClaimError, NodeCredentials};
 pub use open_file_limit::{initial_open_file_limit, open_file_limit, raise_open_file_limit};
 pub use peer::{ClientPeer, Incoming, WorkerPeer, WorkerSession};
 pub use private_file::StateError;
+pub use rate_limited_log::{RateLimitedLog, RejectionClass};
 pub use storage_remedy::storage_remedy;
 pub use tarpc::client::RpcError;
 pub use tarpc::context::Context;

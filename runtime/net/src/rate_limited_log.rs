@@ -15,10 +15,11 @@ const WINDOW: Duration = Duration::from_secs(10);
 const MAX_PER_WINDOW: u32 = 20;
 
 /// Logs rejected connections.
-#[derive(Default)]
-pub(crate) struct RateLimitedLog(Mutex<LogWindow>);
+#[derive(Debug, Default)]
+pub struct RateLimitedLog(Mutex<LogWindow>);
 
 /// What was logged in the present period.
+#[derive(Debug)]
 struct LogWindow {
     since: Instant,
     logged: u32,
@@ -27,7 +28,7 @@ struct LogWindow {
 
 /// How much a rejection matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RejectionClass {
+pub enum RejectionClass {
     /// A Cohabit peer was refused: an operator may look for the reason.
     Refusal,
     /// Something else connected.
@@ -36,7 +37,7 @@ pub(crate) enum RejectionClass {
 
 impl RateLimitedLog {
     /// Logs a rejection, unless there were many in this period.
-    pub(crate) fn log_rejection(&self, weight: RejectionClass, address: SocketAddr, reason: &impl Display) {
+    pub fn log_rejection(&self, weight: RejectionClass, address: SocketAddr, reason: &impl Display) {
         match (self.may_log(), weight) {
             (true, RejectionClass::Refusal) => tracing::warn!(%address, %reason, "refused a connection"),
             (true, RejectionClass::Noise) => {
@@ -54,7 +55,7 @@ impl RateLimitedLog {
     }
 
     /// Logs that the system did not hand over a connection, unless there was much to log in this period.
-    pub(crate) fn log_accept_error(&self, error: &io::Error) {
+    pub fn log_accept_error(&self, error: &io::Error) {
         if self.may_log() {
             tracing::warn!(%error, "cannot accept a connection; trying again");
         }

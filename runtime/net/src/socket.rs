@@ -1,8 +1,8 @@
-//! Socket options of every TCP connection of a link, on both sides.
+//! Socket options of TCP connections, on both sides.
 //!
 //! `TCP_NODELAY`, because calls are small. Keepalive probes, because a machine that lost power sends nothing:
 //! without them a head would keep the links of such clients for ever. Heartbeats notice a lost worker much
-//! sooner.
+//! sooner. Processes of an application have no heartbeats, so they probe more often.
 
 use std::io;
 use std::time::Duration;
@@ -10,24 +10,43 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-/// A link that is idle for this long is probed.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-/// The time between probes.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// A link ends when this many probes, or data sent for as long, were not acknowledged.
-const KEEPALIVE_RETRIES: u32 = 6;
+/// When an idle connection is probed, and when it ends.
+struct Probes {
+    /// A connection that is idle for this long is probed.
+    idle: Duration,
+    /// The time between probes.
+    interval: Duration,
+    /// A connection ends when this many probes, or data sent for as long, were not acknowledged.
+    retries: u32,
+}
 
-/// Sets the options of a new connection.
+/// Those of a link with a head.
+const LINK: Probes = Probes { idle: Duration::from_secs(30), interval: Duration::from_secs(10), retries: 6 };
+
+/// Those between the processes of an application.
+const APPLICATION: Probes =
+    Probes { idle: Duration::from_secs(1), interval: Duration::from_secs(1), retries: 3 };
+
+/// Sets the options of a new link with a head.
 pub(crate) fn set_up(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    let probes = TcpKeepalive::new()
-        .with_time(KEEPALIVE_IDLE)
-        .with_interval(KEEPALIVE_INTERVAL)
-        .with_retries(KEEPALIVE_RETRIES);
-    socket.set_tcp_keepalive(&probes)?;
-    // The kernel sends no probes while data is unacknowledged; this limits that wait.
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES))?;
-    Ok(())
+    LINK.set_up(stream)
+}
+
+/// Sets the options of a new connection between processes of an application.
+pub(crate) fn set_up_application(stream: &TcpStream) -> io::Result<()> {
+    APPLICATION.set_up(stream)
+}
+
+impl Probes {
+    fn set_up(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let socket = SockRef::from(stream);
+        let probes =
+            TcpKeepalive::new().with_time(self.idle).with_interval(self.interval).with_retries(self.retries);
+        socket.set_tcp_keepalive(&probes)?;
+        // The kernel sends no probes while data is unacknowledged; this limits that wait.
+        #[cfg(target_os = "linux")]
+        socket.set_tcp_user_timeout(Some(self.idle + self.interval * self.retries))?;
+        Ok(())
+    }
 }

@@ -10,10 +10,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::hex::{from_hex, to_hex};
-use crate::{AttemptId, CodeSnapshot, JobId, JobState, Share, Time};
+use crate::{AttemptId, CodeSnapshot, Demand, JobId, JobState, Rendezvous, Share, Time};
 
 /// The longest name of an application, in bytes.
 const LONGEST_NAME: usize = 128;
+
+/// The longest name of a node, in bytes.
+const LONGEST_NODE_NAME: usize = 255;
 
 /// The longest name of a file, in bytes.
 const LONGEST_FILE_NAME: usize = 255;
@@ -40,6 +43,8 @@ pub struct RunnerWork {
     pub role: RunnerRole,
     /// The arguments of the program, without its name.
     pub arguments: Vec<String>,
+    /// The name of the one node on which it may run: that of a store, and of nothing else.
+    pub node: Option<String>,
 }
 
 /// What a child job of an application runs.
@@ -52,11 +57,14 @@ pub enum RunnerRole {
     Actor,
     /// Tasks, one after another, with the share of the job.
     Tasks,
+    /// The objects of a node that is not that of the coordinator; it claims nothing.
+    Store,
 }
 
 impl RunnerRole {
     /// All roles.
-    pub const ALL: [RunnerRole; 3] = [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks];
+    pub const ALL: [RunnerRole; 4] =
+        [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks, RunnerRole::Store];
 
     /// In words.
     #[must_use]
@@ -65,6 +73,7 @@ impl RunnerRole {
             RunnerRole::Main => "main",
             RunnerRole::Actor => "actor",
             RunnerRole::Tasks => "tasks",
+            RunnerRole::Store => "store",
         }
     }
 }
@@ -83,11 +92,12 @@ impl ApplicationRole {
     /// [`ApplicationAccess`].
     pub const VARIABLE: &'static str = "COHABIT_APPLICATION_ROLE";
 
-    const ALL: [ApplicationRole; 4] = [
+    const ALL: [ApplicationRole; 5] = [
         ApplicationRole::Coordinator,
         ApplicationRole::Runner(RunnerRole::Main),
         ApplicationRole::Runner(RunnerRole::Actor),
         ApplicationRole::Runner(RunnerRole::Tasks),
+        ApplicationRole::Runner(RunnerRole::Store),
     ];
 
     /// The value of the variable.
@@ -134,7 +144,33 @@ pub struct ApplicationAccess {
     pub head: String,
     /// The directory for the sockets of the application's processes on this node. Only its account enters it.
     pub directory: PathBuf,
-    /// How many GPUs, or devices that stand for them, this node has for jobs.
+    /// How many GPUs, or devices that stand for them, the nodes have on which its processes may run.
+    pub gpus: u32,
+    /// The name of this node.
+    pub node: String,
+    /// Where the coordinator and the stores of further nodes listen for processes of other nodes; none in
+    /// other processes, and where the application stays within its node.
+    pub port: Option<Rendezvous>,
+    /// Where the coordinator listens for processes of other nodes; none where the application stays within
+    /// its node.
+    pub coordinator: Option<Rendezvous>,
+    /// The name of the node of the coordinator.
+    pub coordinator_node: String,
+}
+
+/// Where the processes of an application run, for those on one node.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationPlace {
+    /// The name of this node.
+    pub node: String,
+    /// Where this process listens for those of other nodes: a coordinator, or the store of a further node.
+    /// None in other processes, and where the application stays within its node.
+    pub port: Option<Rendezvous>,
+    /// Where the coordinator listens for processes of other nodes.
+    pub coordinator: Option<Rendezvous>,
+    /// The name of the node of the coordinator.
+    pub coordinator_node: String,
+    /// How many GPUs, or devices that stand for them, the nodes have on which its processes may run.
     pub gpus: u32,
 }
 
@@ -198,8 +234,33 @@ impl ApplicationWork {
 }
 
 impl RunnerWork {
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Refuses a child with this demand that can never run.
+    pub(crate) fn check(&self, demand: &Demand) -> Result<(), String> {
+        match (self.role, &self.node) {
+            (RunnerRole::Store, Some(node)) => check_store(node, demand)?,
+            (RunnerRole::Store, None) => return Err("a store needs the name of its node".into()),
+            (RunnerRole::Main | RunnerRole::Actor | RunnerRole::Tasks, None) => {}
+            (role @ (RunnerRole::Main | RunnerRole::Actor | RunnerRole::Tasks), Some(_)) => {
+                let role = role.as_str();
+                return Err(format!("only a store names its node, and this is a child of the role '{role}'"));
+            }
+        }
         check_program(&self.program, &self.arguments)
+    }
+}
+
+fn check_store(node: &str, demand: &Demand) -> Result<(), String> {
+    if node.is_empty() || node.len() > LONGEST_NODE_NAME || node.contains(char::is_control) {
+        return Err(format!(
+            "'{}' cannot be the name of a node: it has 1 to {LONGEST_NODE_NAME} bytes without control \
+             characters",
+            node.escape_debug()
+        ));
+    }
+    let claims = demand.devices() > 0 || demand.gpu_memory.is_some() || demand.claims_host();
+    match claims {
+        true => Err("a store claims nothing: no GPUs, no cores and no memory".into()),
+        false => Ok(()),
     }
 }
 
@@ -252,7 +313,7 @@ impl<'de> Deserialize<'de> for ApplicationSecret {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bytes, ContentHash};
+    use crate::{Bytes, ContentHash, GpuRequest};
 
     fn access() -> ApplicationAccess {
         ApplicationAccess {
@@ -271,6 +332,10 @@ mod tests {
             head: "127.0.0.1:7070".into(),
             directory: "/run/sockets".into(),
             gpus: 2,
+            node: "n1".into(),
+            port: None,
+            coordinator: Some(Rendezvous { address: "n0".into(), port: 29_600 }),
+            coordinator_node: "n0".into(),
         }
     }
 
@@ -289,6 +354,35 @@ mod tests {
             assert_eq!(ApplicationRole::parse(role.as_str()), Some(role));
         }
         assert_eq!(ApplicationRole::parse("worker"), None);
+    }
+
+    #[test]
+    fn a_store_names_its_node_and_claims_nothing_and_nothing_else_names_one() {
+        let nothing = Demand { gpus: GpuRequest::Whole(0), ..Demand::default() };
+        let child = |role, node: Option<&str>| RunnerWork {
+            application: JobId::new(3).attempt(1),
+            program: "search".into(),
+            role,
+            arguments: vec![],
+            node: node.map(str::to_owned),
+        };
+        assert_eq!(child(RunnerRole::Store, Some("n1")).check(&nothing), Ok(()));
+        for demand in [
+            Demand { gpus: GpuRequest::Part(Share(1)), ..nothing },
+            Demand { cpus: 1, ..nothing },
+            Demand { memory: Bytes(1), ..nothing },
+        ] {
+            let refused = child(RunnerRole::Store, Some("n1")).check(&demand).unwrap_err();
+            assert!(refused.contains("claims nothing"), "{refused}");
+        }
+        for node in [None, Some(""), Some("a\nb")] {
+            assert!(child(RunnerRole::Store, node).check(&nothing).is_err());
+        }
+        for role in [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks] {
+            assert_eq!(child(role, None).check(&nothing), Ok(()));
+            let refused = child(role, Some("n1")).check(&nothing).unwrap_err();
+            assert!(refused.contains("only a store names its node"), "{refused}");
+        }
     }
 
     #[test]

@@ -224,6 +224,8 @@ pub struct ObjectListing {
 pub struct ObjectStoreRecord {
     /// Its process.
     pub member: AttemptId,
+    /// The name of its node.
+    pub node: String,
     /// The bytes in memory.
     pub memory: Bytes,
     /// The bytes on disk.
@@ -239,8 +241,10 @@ pub struct ObjectRecord {
     pub id: String,
     /// Its size.
     pub bytes: Bytes,
-    /// The process of the store that has it.
+    /// The process of the store that has it. Further nodes may have copies, each of which is listed.
     pub store: AttemptId,
+    /// The name of the node of that store.
+    pub node: String,
     /// Where it lies there.
     pub place: ObjectLocation,
     /// How many processes hold it.

@@ -165,7 +165,9 @@ impl JobSpec {
                 return self.check_application_part("an application").and_then(|()| work.check(&self.name));
             }
             Entrypoint::Runner(work) => {
-                return self.check_application_part("a runner of an application").and_then(|()| work.check());
+                return self
+                    .check_application_part("a runner of an application")
+                    .and_then(|()| work.check(&self.demand));
             }
         };
         match command.argv.first() {

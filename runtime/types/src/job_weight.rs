@@ -179,8 +179,8 @@ impl Entrypoint {
             Entrypoint::Application(ApplicationWork { program, arguments, max_gpus: _ }) => {
                 part_of_application(program, arguments)
             }
-            Entrypoint::Runner(RunnerWork { application: _, program, role: _, arguments }) => {
-                part_of_application(program, arguments)
+            Entrypoint::Runner(RunnerWork { application: _, program, role: _, arguments, node }) => {
+                part_of_application(program, arguments) + node.as_deref().map_or(0, item)
             }
         }
     }
@@ -265,6 +265,16 @@ mod tests {
                     program: String::new(),
                     role: RunnerRole::Actor,
                     arguments: vec![text],
+                    node: None,
+                });
+            }),
+            Box::new(|spec, text| {
+                spec.entrypoint = Entrypoint::Runner(RunnerWork {
+                    application: JobId::new(1).attempt(1),
+                    program: String::new(),
+                    role: RunnerRole::Store,
+                    arguments: Vec::new(),
+                    node: Some(text),
                 });
             }),
             Box::new(|spec, text| {

@@ -37,6 +37,7 @@ mod progress;
 mod quantities;
 mod record;
 mod refused_worker;
+mod rendezvous;
 mod report;
 mod request;
 mod retry;
@@ -49,8 +50,8 @@ mod time;
 mod token;
 
 pub use application::{
-    ApplicationAccess, ApplicationCredentials, ApplicationRecord, ApplicationRole, ApplicationSecret,
-    ApplicationWork, RunnerCount, RunnerRole, RunnerWork,
+    ApplicationAccess, ApplicationCredentials, ApplicationPlace, ApplicationRecord, ApplicationRole,
+    ApplicationSecret, ApplicationWork, RunnerCount, RunnerRole, RunnerWork,
 };
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
@@ -85,7 +86,7 @@ pub use node::{
     ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,
     LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
-pub use order::{Order, RankRun, Rendezvous, RunOrder, StopReason};
+pub use order::{Order, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use principal::{Principal, Role};
 pub use private_data::PrivateData;
@@ -96,6 +97,7 @@ pub use record::{
     TrainingSpec,
 };
 pub use refused_worker::RefusedWorker;
+pub use rendezvous::Rendezvous;
 pub use report::Report;
 pub use request::{
     ChangeResult, Estimate, Explanation, Filter, JobChange, JobRevision, ListPage, Notice, Refusal,

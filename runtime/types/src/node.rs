@@ -44,9 +44,13 @@ pub struct Demand {
     /// Whether its job runs in a snapshot of its code, which its nodes have to fetch. Set like `account`.
     #[serde(skip)]
     pub has_code: bool,
-    /// The one node that may hold its job: that of its application. Set like `account`.
+    /// The one node that may hold its job. Set like `account`.
     #[serde(skip)]
     pub node: Option<NodeId>,
+    /// Whether its job belongs to an application that may span nodes, so that its node has to have ports for
+    /// applications. Set like `account`.
+    #[serde(skip)]
+    pub spans_nodes: bool,
 }
 
 const fn one() -> u32 {
@@ -154,6 +158,7 @@ impl Default for Demand {
             account: None,
             has_code: false,
             node: None,
+            spans_nodes: false,
         }
     }
 }
@@ -282,6 +287,9 @@ pub struct Inventory {
     /// Whether it can run jobs in snapshots of their code.
     #[serde(default)]
     pub fetches_code: bool,
+    /// Whether applications may listen at its ports for their processes on other nodes.
+    #[serde(default)]
+    pub application_ports: bool,
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ApplicationCredentials, AttemptId, DeviceId, JobSpec, RankId, Role, Share};
+use crate::{
+    ApplicationCredentials, ApplicationPlace, AttemptId, DeviceId, JobSpec, RankId, Rendezvous, Role, Share,
+};
 
 /// An order of the head to a worker. An order that names an attempt is fenced by it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,15 +50,8 @@ pub struct RunOrder {
     /// What the ranks of an application get besides. Neither stored nor logged: the head derives it for each
     /// order that it sends.
     pub application: Option<ApplicationCredentials>,
-}
-
-/// Where the ranks of an attempt meet: rank 0 will listen there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rendezvous {
-    /// The address of its node.
-    pub address: String,
-    /// No other attempt that runs meets there.
-    pub port: u16,
+    /// Where the processes of an application run, if it is a part of one.
+    pub place: Option<ApplicationPlace>,
 }
 
 /// One rank to start.

@@ -18,10 +18,10 @@ impl Head {
         self.with_constraints(&self.submissions[&id.number], self.demand(id))
     }
 
-    /// This demand of a submission, with its account and the node that it has to be on.
+    /// This demand of a submission, with its account and what its application says about nodes.
     pub(crate) fn with_constraints(&self, submission: &SubmissionState, demand: Demand) -> Demand {
-        let (account, node) = (self.account_key(submission), self.required_node(&submission.spec));
-        Demand { account, node, ..demand }
+        let account = self.account_key(submission);
+        self.on_nodes_of_application(&submission.spec, Demand { account, ..demand })
     }
 
     /// The key of the account of this submission, if policies tell it apart.

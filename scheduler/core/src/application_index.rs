@@ -13,6 +13,8 @@ pub(crate) struct ApplicationIndex {
     roots: BTreeMap<(String, String), u64>,
     /// The children of each root job.
     children: BTreeMap<u64, BTreeSet<JobId>>,
+    /// The children that are stores.
+    stores: BTreeSet<JobId>,
     /// The mains of the live attempt of each root job that are in memory, also those that have ended.
     mains: BTreeMap<u64, BTreeSet<JobId>>,
 }
@@ -34,6 +36,9 @@ impl ApplicationIndex {
             }
             Entrypoint::Runner(work) => {
                 self.children.entry(work.application.job.number).or_default().insert(id);
+                if work.role == RunnerRole::Store {
+                    self.stores.insert(id);
+                }
             }
         }
     }
@@ -50,6 +55,7 @@ impl ApplicationIndex {
             }
             Entrypoint::Runner(work) => {
                 let root = work.application.job.number;
+                self.stores.remove(&id);
                 if let Some(children) = self.children.get_mut(&root) {
                     children.remove(&id);
                 }
@@ -95,6 +101,11 @@ impl ApplicationIndex {
     /// The children of a root job.
     pub(crate) fn children(&self, root: JobId) -> impl Iterator<Item = JobId> + '_ {
         self.children.get(&root.number).into_iter().flatten().copied()
+    }
+
+    /// The stores of all applications.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.stores.iter().copied()
     }
 
     /// The root jobs of all users.

@@ -1,12 +1,12 @@
 //! Applications: root jobs, and the child jobs that run parts of their programs.
 //!
-//! A child belongs to one attempt of its root. It runs on the node of that attempt, counts against the
-//! ceiling of the application, and ends when the attempt ends. What the children are for is decided by the
-//! application's own coordinator, which submits them.
+//! A child belongs to one attempt of its root. It counts against the ceiling of the application, and ends
+//! when the attempt ends. What the children are for is decided by the application's own coordinator, which
+//! submits them. On which nodes they run is decided in `application_nodes`.
 
 use cohabit_types::{
-    ApplicationRecord, ApplicationWork, AttemptId, Demand, Entrypoint, JobId, JobPhase, JobSpec, NodeId,
-    Principal, ReasonCode, Refusal, RefusalCode, RunnerCount, RunnerRole, RunnerWork, Share, StopReason,
+    ApplicationRecord, ApplicationWork, AttemptId, Demand, Entrypoint, JobId, JobPhase, JobSpec, Principal,
+    ReasonCode, Refusal, RefusalCode, RunnerCount, RunnerRole, RunnerWork, Share, StopReason,
 };
 
 use crate::application_index::ApplicationIndex;
@@ -58,13 +58,6 @@ impl Head {
         self.submissions.get(&child.number)?.spec.entrypoint.parent()
     }
 
-    /// The node that such a job has to be on, if there is one: children run on the node of their root.
-    pub(crate) fn required_node(&self, spec: &JobSpec) -> Option<NodeId> {
-        let application = spec.entrypoint.parent()?;
-        let attempt = self.jobs.get(&application.job)?.attempt(application.attempt)?.attempt;
-        attempt.placement.parts.first().map(|part| part.node)
-    }
-
     /// Refuses a part of an application that may not be submitted.
     pub(crate) fn check_application(&self, by: &Principal, spec: &JobSpec) -> Result<(), Refusal> {
         match &spec.entrypoint {
@@ -111,7 +104,29 @@ impl Head {
                 format!("application {root} has {MOST_RUNNERS} runners, the most that one may have");
             return Err(Refusal::new(RefusalCode::Unsatisfiable, message));
         }
+        self.check_second_store(work)?;
         self.check_ceiling(work.application, application, &spec.demand)
+    }
+
+    /// Refuses a second store on a node: stores do not count for the limit of their user.
+    fn check_second_store(&self, work: &RunnerWork) -> Result<(), Refusal> {
+        let Some(node) = work.node.as_ref().filter(|_| work.role == RunnerRole::Store) else { return Ok(()) };
+        let is_like_it =
+            |child: &JobId| match self.submissions.get(&child.number).map(|it| &it.spec.entrypoint) {
+                Some(Entrypoint::Runner(other)) => {
+                    other.application == work.application && other.node.as_ref() == Some(node)
+                }
+                Some(Entrypoint::Command(_) | Entrypoint::Application(_)) | None => false,
+            };
+        let goes_on = |child: &JobId| self.jobs.get(child).is_some_and(|job| job.stop_requested().is_none());
+        let mut stores = self.volatile.applications.children(work.application.job).filter(is_like_it);
+        match stores.find(goes_on) {
+            Some(store) => Err(wrong_state(format!(
+                "application {} has a store on node {node} already: it is job {store}",
+                work.application.job
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a child with which an application would hold more GPUs than it may.

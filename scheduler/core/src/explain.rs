@@ -47,6 +47,7 @@ impl HeadReader<'_> {
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
         sentences.extend(self.owned_nodes_sentence(id, submission));
+        sentences.extend(self.stays_sentence(id, submission));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.forecast_sentence(id));
         sentences.extend(estimate_sentence(submission));
@@ -85,6 +86,12 @@ impl HeadReader<'_> {
             "Node {node} serves only the account '{account}', because its worker is not root{more}; start the worker as \
              root or with --allow-shared-account."
         ))
+    }
+
+    /// For a queued child of an application: why it cannot go to another node than the others.
+    fn stays_sentence(&self, id: JobId, submission: &SubmissionState) -> Option<String> {
+        let why = self.head.stays_reason(&submission.spec).filter(|_| self.head.eligible.contains(&id))?;
+        Some(format!("{}.", capitalised(&why)))
     }
 
     /// For a job that is being stopped: a node that the order cannot reach now.

@@ -41,8 +41,10 @@ impl PolicyForecasts {
     #[must_use]
     pub fn cover(&self, head: &Head) -> bool {
         let of_limited_users = head.user_windows();
-        let is_seen =
-            |job: &&JobId| head.limited_user(job.number).is_none() || of_limited_users.contains(job);
+        let is_seen = |job: &&JobId| match head.limited_user(job.number) {
+            None => !head.is_store(job.number),
+            Some(_) => of_limited_users.contains(job),
+        };
         plain_jobs(&head.eligible).filter(is_seen).all(|job| self.jobs.contains_key(job))
             && self.cover_shared_devices(head)
     }

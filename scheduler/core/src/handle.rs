@@ -32,6 +32,9 @@ impl Transition<'_> {
             Event::Restored(part) => self.restored(part),
         }
         self.settle_ends();
+        if self.head.replan_needed {
+            self.start_stores();
+        }
         self.ask_for_plan();
         self.changed_ids
     }

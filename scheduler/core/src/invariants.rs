@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cohabit_types::{Bytes, JobId, JobState, NodeId, Share};
 
 use crate::head::Head;
-use crate::job::{Attempt, Job};
+use crate::job::Job;
 use crate::node::{DeviceUse, Node};
 use crate::reason::listed;
 use crate::submission::SubmissionState;
@@ -60,7 +60,7 @@ impl Head {
         self.check_nodes()
     }
 
-    /// No child of an application waits, or runs on, without the attempt of its root, or elsewhere.
+    /// No child of an application waits, or runs on, without the attempt of its root, or where it may not.
     fn check_children(&self) -> Checked {
         for id in &self.active {
             let parent = self.submissions.get(&id.number).and_then(|it| it.spec.entrypoint.parent());
@@ -73,11 +73,8 @@ impl Head {
             ensure(root.is_some(), || {
                 format!("job {id} goes on, but its application {parent} does not run")
             })?;
-            let nodes = |attempt: &Attempt| attempt.placement.parts.first().map(|part| part.node);
-            let (there, here) = (root.and_then(nodes), job.live_attempt().and_then(nodes));
-            ensure(here.is_none() || here == there, || {
-                format!("job {id} runs on another node than its application {parent}")
-            })?;
+            let checked = job.live_attempt().map_or(Ok(()), |it| self.check_node_of_child(*id, it));
+            checked.map_err(BrokenInvariant)?;
         }
         Ok(())
     }

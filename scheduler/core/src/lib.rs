@@ -19,6 +19,7 @@ mod account_separation;
 mod alarm;
 mod answer;
 mod application_index;
+mod application_nodes;
 mod applications;
 mod archive;
 mod archived_submission;

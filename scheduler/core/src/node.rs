@@ -37,6 +37,8 @@ pub struct Node {
     pub isolation: Isolation,
     /// Whether its worker can fetch snapshots of code.
     pub fetches_code: bool,
+    /// Whether its worker lets applications listen at its ports.
+    pub application_ports: bool,
     /// The most jobs that it runs at once; `None` if its worker does not say.
     pub max_jobs: Option<u32>,
     /// The ports that its worker keeps for rendezvous.
@@ -120,6 +122,7 @@ impl Node {
             sharing: SharingLimits::default(),
             isolation: Isolation::default(),
             fetches_code: false,
+            application_ports: false,
             max_jobs: None,
             rendezvous_ports: Vec::new(),
             occupied_ports: BTreeSet::new(),
@@ -147,6 +150,7 @@ impl Node {
         self.sharing = inventory.sharing;
         self.isolation.clone_from(&inventory.isolation);
         self.fetches_code = inventory.fetches_code;
+        self.application_ports = inventory.application_ports;
         self.max_jobs = inventory.max_jobs;
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.occupied_ports.clear();
@@ -214,6 +218,11 @@ impl Node {
         self.account().is_none_or(|own| own == account)
     }
 
+    /// Whether applications may listen on it for their processes on other nodes.
+    pub(crate) fn has_application_ports(&self) -> bool {
+        self.application_ports && !self.rendezvous_ports.is_empty()
+    }
+
     /// Whether it gets no jobs for a while because a rank could not start there.
     pub(crate) fn is_paused(&self) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.paused_until.is_some())
@@ -259,6 +268,7 @@ impl Node {
             links: self.links,
             owner: None,
             fetches_code: self.fetches_code,
+            application_ports: self.has_application_ports(),
             devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),
         }
     }

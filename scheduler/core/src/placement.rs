@@ -48,7 +48,8 @@ impl Head {
         // Reports name a rank by its number, and a plan may have numbered ranks across nodes.
         ranks.sort_by_key(|(number, _)| *number);
         let ranks: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
-        let rendezvous = self.choose_rendezvous_endpoint(id, number, &runs);
+        let port = || self.choose_rendezvous_endpoint(id, number, &runs);
+        let rendezvous = self.needs_port(id.number).then(port).flatten();
         let orders = self.run_orders(id.attempt(number), ranks.len() as u32, rendezvous, runs);
         let attempt = Attempt {
             number,
@@ -81,7 +82,7 @@ impl Head {
         };
         let rendezvous = self.rendezvous(endpoint);
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
-        let order = |ranks| RunOrder {
+        let order = |node, ranks| RunOrder {
             attempt,
             spec: spec.clone(),
             user: submission.user.clone(),
@@ -92,8 +93,9 @@ impl Head {
             rendezvous: rendezvous.clone(),
             ranks,
             application: None,
+            place: self.application_place(attempt, node, rendezvous.as_ref()),
         };
-        runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(ranks)))).collect()
+        runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(node, ranks)))).collect()
     }
 
     /// What the job's history says about its start.

@@ -12,10 +12,12 @@ use crate::user_queues::UserQueues;
 use crate::view_tracker::ClusterCapacity;
 
 impl Head {
-    /// The user of a submission, if the number of jobs that the user runs at once is limited.
+    /// The user of a submission, if the number of jobs that the user runs at once is limited. Stores do not
+    /// count: what runs already waits for them.
     pub(crate) fn limited_user(&self, number: u64) -> Option<&str> {
         self.config.max_running_jobs?;
-        let submission = self.submissions.get(&number).filter(|it| it.role != Role::Admin)?;
+        let submission = self.submissions.get(&number);
+        let submission = submission.filter(|it| it.role != Role::Admin && !it.is_store())?;
         Some(&submission.user)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_policy::{NodeView, could_ever_hold};
 use cohabit_types::{
-    Bytes, Demand, DeviceSharing, EnforcementRequirement, GpuRequest, Refusal, RefusalCode, Spread,
+    Bytes, Demand, DeviceSharing, EnforcementRequirement, GpuRequest, NodeId, Refusal, RefusalCode, Spread,
 };
 
 use crate::head::Head;
@@ -16,7 +16,7 @@ impl Head {
     pub(crate) fn check_satisfiable(&self, demand: &Demand) -> Result<(), Refusal> {
         let mut views = Vec::new();
         let mut nodes = Vec::new();
-        for (id, node) in self.nodes.iter().filter(|(_, node)| !node.is_lost()) {
+        for (id, node) in self.nodes.iter().filter(|(id, node)| may_hold(demand, **id, node)) {
             nodes.push(node);
             views.push(node.view(*id));
             // The first few nodes are enough for nearly every job.
@@ -32,6 +32,13 @@ impl Head {
             format!("no node can ever run this job: {}", why_not(demand, &nodes, &views)),
         ))
     }
+}
+
+/// Whether a node is there, and may hold such a demand if it is large enough.
+fn may_hold(demand: &Demand, id: NodeId, node: &Node) -> bool {
+    !node.is_lost()
+        && demand.node.is_none_or(|only| only == id)
+        && (!demand.spans_nodes || node.has_application_ports())
 }
 
 fn why_not(demand: &Demand, nodes: &[&Node], views: &[NodeView]) -> String {

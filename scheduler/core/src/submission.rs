@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cohabit_policy::{JobTraits, PendingJob};
 use cohabit_types::{
-    ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time,
+    ApplicationRole, ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, Principal, Role, RunnerRole,
+    Submit, Time,
 };
 
 use crate::job::{Job, TerminalState, WaitingJob};
@@ -90,6 +91,11 @@ impl SubmissionState {
     /// The account that it runs as, where the worker may switch accounts.
     pub(crate) fn account(&self) -> &str {
         self.account.as_ref().unwrap_or(&self.user)
+    }
+
+    /// Whether its jobs are stores of applications, which claim nothing and start without a plan.
+    pub(crate) fn is_store(&self) -> bool {
+        self.spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Store))
     }
 
     /// The ids of its jobs.

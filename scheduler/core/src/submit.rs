@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Demand, JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
+use cohabit_types::{JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
 use crate::archived_submission::work_digest;
@@ -63,7 +63,11 @@ impl Head {
     pub(crate) fn check_submission(&self, spec: &JobSpec) -> Result<(), Refusal> {
         spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         self.check_dependencies(&spec.depends_on)?;
-        self.check_satisfiable(&Demand { node: self.required_node(spec), ..spec.demand })
+        let refused = self.check_satisfiable(&self.on_nodes_of_application(spec, spec.demand));
+        refused.map_err(|refusal| match self.stays_reason(spec) {
+            Some(why) => Refusal::new(refusal.code, format!("{}; {why}", refusal.message)),
+            None => refusal,
+        })
     }
 
     /// What a user has in memory.

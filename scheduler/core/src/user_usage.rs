@@ -14,7 +14,8 @@ use crate::submission::SubmissionState;
 pub struct UserUsage {
     /// Jobs that wait, members of arrays one by one.
     pub waiting: u64,
-    /// Jobs that hold devices and count against the limit on running jobs: not those of an admin.
+    /// Jobs that hold devices and count against the limit on running jobs: not those of an admin, and not the
+    /// stores of applications.
     pub placed: u64,
     /// Bytes of all submissions that are in memory, ended ones included, of the histories of their jobs, and
     /// of the summaries of archived ones.
@@ -31,7 +32,7 @@ impl Usage {
         let of_user = self.0.entry(submission.user.clone()).or_default();
         of_user.bytes += submission.weight();
         for (state, jobs) in &submission.state_counts {
-            of_user.shift(submission.role, None, Some(state.phase()), *jobs);
+            of_user.shift(submission, None, Some(state.phase()), *jobs);
         }
     }
 
@@ -40,7 +41,7 @@ impl Usage {
         let Some(of_user) = self.0.get_mut(&submission.user) else { return };
         of_user.bytes = of_user.bytes.saturating_sub(submission.weight());
         for (state, jobs) in &submission.state_counts {
-            of_user.shift(submission.role, Some(state.phase()), None, *jobs);
+            of_user.shift(submission, Some(state.phase()), None, *jobs);
         }
         if *of_user == UserUsage::default() {
             self.0.remove(&submission.user);
@@ -71,7 +72,7 @@ impl Usage {
         if from != to
             && let Some(of_user) = self.0.get_mut(&submission.user)
         {
-            of_user.shift(submission.role, Some(from), Some(to), 1);
+            of_user.shift(submission, Some(from), Some(to), 1);
         }
     }
 
@@ -104,18 +105,25 @@ impl Usage {
 }
 
 impl UserUsage {
-    fn shift(&mut self, role: Role, from: Option<JobPhase>, to: Option<JobPhase>, jobs: u64) {
-        if let Some(count) = from.and_then(|phase| self.count(role, phase)) {
+    fn shift(
+        &mut self,
+        submission: &SubmissionState,
+        from: Option<JobPhase>,
+        to: Option<JobPhase>,
+        jobs: u64,
+    ) {
+        if let Some(count) = from.and_then(|phase| self.count(submission, phase)) {
             *count = count.saturating_sub(jobs);
         }
-        if let Some(count) = to.and_then(|phase| self.count(role, phase)) {
+        if let Some(count) = to.and_then(|phase| self.count(submission, phase)) {
             *count += jobs;
         }
     }
 
-    const fn count(&mut self, role: Role, phase: JobPhase) -> Option<&mut u64> {
-        match (phase, role) {
+    fn count(&mut self, submission: &SubmissionState, phase: JobPhase) -> Option<&mut u64> {
+        match (phase, submission.role) {
             (JobPhase::Waiting, _) => Some(&mut self.waiting),
+            (JobPhase::Placed, _) if submission.is_store() => None,
             (JobPhase::Placed, Role::User | Role::Worker) => Some(&mut self.placed),
             (JobPhase::Placed, Role::Admin) | (JobPhase::Ended, _) => None,
         }

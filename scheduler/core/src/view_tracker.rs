@@ -73,8 +73,11 @@ impl ViewTracker {
         changes
     }
 
-    /// Whether a job is shown while it is eligible.
+    /// Whether a job is shown while it is eligible: not a store, which starts without a plan.
     fn shows(&self, head: &Head, job: &JobId) -> bool {
+        if head.is_store(job.number) {
+            return false;
+        }
         let window = match head.limited_user(job.number) {
             Some(user) => self.shown_of_users.get(user),
             None if job.index.is_none() => return true,

@@ -26,11 +26,13 @@ impl Transition<'_> {
             return;
         }
         let was_gone = known.is_some_and(|node| node.key().is_none());
+        let had_ports = known.is_some_and(Node::has_application_ports);
         if let Some(older) = known.and_then(Node::key) {
             self.effect(Effect::Close(older, "the worker opened a newer link".into()));
         }
         let may_hold_less = self.head.may_hold_less(key.node, &inventory);
         self.link_up(key, &inventory);
+        self.update_children(key.node, had_ports);
         self.cause = Cause::Node(self.head.nodes[&key.node].name.clone());
         let held: BTreeSet<RankId> = inventory.held_ranks.iter().map(|held| held.rank).collect();
         self.settle_missing(key.node, &held, was_gone);

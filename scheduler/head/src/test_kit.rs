@@ -112,6 +112,7 @@ pub(crate) fn inventory() -> Inventory {
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
         fetches_code: true,
+        application_ports: true,
         orphan_grace: Span::from_secs(120),
         held_ranks: vec![],
     }

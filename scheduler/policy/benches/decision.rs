@@ -354,6 +354,7 @@ fn node(number: usize) -> NodeView {
         memory_free: Bytes(1 << 40),
         owner: None,
         fetches_code: true,
+        application_ports: true,
         links: LinkBandwidths::default(),
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }

@@ -257,6 +257,7 @@ fn node(number: usize, mix: Mix) -> NodeView {
         memory_free: Bytes(1 << 40),
         owner: None,
         fetches_code: true,
+        application_ports: true,
         links: LinkBandwidths { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_scheduler_core::Head;
 use cohabit_types::{
-    AttemptId, AttemptRecord, Filter, JobEvent, JobEventKind, JobId, JobRecord, JobRevision, JobState,
-    Outcome, RankId, Role, Span, StartFailure, StopReason, Time,
+    ApplicationRole, AttemptId, AttemptRecord, Filter, JobEvent, JobEventKind, JobId, JobRecord, JobRevision,
+    JobState, Outcome, RankId, Role, RunnerRole, Span, StartFailure, StopReason, Time,
 };
 
 use crate::node::SimNode;
@@ -43,7 +43,9 @@ fn check_user_limit(now: Time, nodes: &[SimNode], limit: Option<u64>) -> Result<
     let Some(limit) = limit else { return Ok(()) };
     let mut running: BTreeMap<&str, BTreeSet<JobId>> = BTreeMap::new();
     let live = nodes.iter().flat_map(|node| node.machine.busy(now));
-    for (rank, process) in live.filter(|(_, process)| process.start.role != Role::Admin) {
+    let store = Some(ApplicationRole::Runner(RunnerRole::Store));
+    let counts = |it: &RankProcess| it.start.role != Role::Admin && it.start.spec.entrypoint.role() != store;
+    for (rank, process) in live.filter(|(_, process)| counts(process)) {
         running.entry(&process.start.user).or_default().insert(rank.attempt.job);
     }
     match running.into_iter().find(|(_, jobs)| jobs.len() as u64 > limit) {

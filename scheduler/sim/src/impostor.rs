@@ -77,6 +77,7 @@ impl Lie {
         let held = HeldRank { rank, phase: HeldRankPhase::Running(Time::EPOCH) };
         Inventory {
             fetches_code: true,
+            application_ports: true,
             name: OWNER.into(),
             address: "10.9.9.9".into(),
             cpus: 64,

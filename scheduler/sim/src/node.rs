@@ -169,6 +169,7 @@ impl SimNode {
             rendezvous_ports: shape.rendezvous_ports(),
             isolation: Isolation::default(),
             fetches_code: true,
+            application_ports: true,
             orphan_grace: self.announced_grace,
             held_ranks: daemon.worker.held(),
         })

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohabit_types::{
-    ApplicationCredentials, AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order,
-    Outcome, Progress, RankId, Report, Role, Share, Signal, Span, StartFailure, StopReason, Time,
+    ApplicationCredentials, ApplicationPlace, AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading,
+    JobSpec, Order, Outcome, Progress, RankId, Report, Role, Share, Signal, Span, StartFailure, StopReason,
+    Time,
 };
 
 /// What can happen to a worker.
@@ -109,8 +110,8 @@ pub enum WorkerEffect {
     /// Fetch the code of this rank, whose job runs in a snapshot of it or is a part of an application, and
     /// make a copy for its [`RankStart::code_owner`].
     FetchCode(Box<RankStart>),
-    /// No rank will use the copy of code of this attempt any more; if it is still being made, nobody
-    /// waits for it.
+    /// Remove the copy of code of this attempt; if it is still being made, nobody waits for it. A later
+    /// [`WorkerEffect::FetchCode`] makes it anew, after the removal.
     ReleaseCode(AttemptId),
     /// Start this rank through an executor.
     Spawn(Box<RankStart>),
@@ -199,6 +200,8 @@ pub struct RankStart {
     /// What the rank of an application finds on its standard input besides paths. It is not stored, so a
     /// rank that was found has none.
     pub application: Option<ApplicationCredentials>,
+    /// Where the processes of its application run. Not stored either.
+    pub place: Option<ApplicationPlace>,
 }
 
 impl RankStart {
@@ -217,7 +220,7 @@ impl RankStart {
 }
 
 /// The attempt to which the copy of stored code belongs that this attempt uses.
-pub(crate) fn code_owner(spec: &JobSpec, attempt: AttemptId) -> AttemptId {
+fn code_owner(spec: &JobSpec, attempt: AttemptId) -> AttemptId {
     spec.entrypoint.application_of(attempt).unwrap_or(attempt)
 }
 

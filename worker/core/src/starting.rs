@@ -4,7 +4,7 @@ use cohabit_types::{DeviceId, Outcome, RankId, RankRun, RunOrder, Share, StartFa
 
 use crate::environment::{environment, rendezvous_port};
 use crate::gpu_admission::{GpuAdmission, admit_exclusive, admit_shared};
-use crate::interface::{GpuAccess, Lease, MpsOrder, RankExit, RankStart, WorkerEffect, code_owner};
+use crate::interface::{GpuAccess, Lease, MpsOrder, RankExit, RankStart, WorkerEffect};
 use crate::rank::{RankEntry, RankState};
 use crate::state::Worker;
 
@@ -18,7 +18,6 @@ impl Worker {
         let exists = |id: &DeviceId| self.devices.iter().any(|device| device.id == *id);
         let missing = order.ranks.iter().flat_map(|run| &run.devices).find(|id| !exists(id));
         let refusal = missing.map(|device| StartFailure::DeviceMissing(device.to_string()));
-        let refusal = refusal.or_else(|| self.code_refusal(code_owner(&order.spec, order.attempt)));
         for run in &order.ranks {
             let start = rank_start(&order, run);
             let rank = start.rank;
@@ -153,5 +152,6 @@ pub(crate) fn rank_start(order: &RunOrder, run: &RankRun) -> RankStart {
         rendezvous_port: rendezvous_port(order, run),
         environment: environment(order, run),
         application: order.application.clone(),
+        place: order.place.clone(),
     }
 }

@@ -38,7 +38,8 @@ pub(crate) enum CodeState {
     Fetching,
     /// It is there.
     Ready,
-    /// It is still being made, and nobody waits for it any more.
+    /// It is still being made for ranks that have ended. Others wait until it is removed, and are given one
+    /// of their own.
     Abandoned,
 }
 

@@ -11,6 +11,7 @@
 
 mod directory;
 mod fetch;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use nix::sys::statvfs::statvfs;
 
 pub(crate) use self::directory::{CodeDirectory, CodeDirectoryError};
 use self::fetch::{FetchError, Fetcher};
+pub(crate) use self::steps::CopySteps;
 use crate::error::WorkerError;
 use crate::isolation::Isolator;
 use crate::state_directory::StateDirectory;

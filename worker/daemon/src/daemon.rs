@@ -165,7 +165,6 @@ fn prepare(
         GpuNumbers::new(&machine.devices, do_all_answer, isolator.closes_other_gpus(), options.device_ids);
     let gpus = MpsDirectories::create(state.root(), &machine.devices, numbers, &search_path())?;
     let code = CodeCopies::open(&state)?;
-    let devices = u32::try_from(machine.devices.len()).unwrap_or(u32::MAX);
-    let rank_context = RankContext::new(&options, &state, isolator, gpus, devices, code, acknowledgements);
+    let rank_context = RankContext::new(&options, &state, isolator, gpus, code, acknowledgements);
     Ok(PreparedWorker { options, state, lock, machine, rank_context, left })
 }

@@ -19,7 +19,7 @@ use cohabit_worker_core::{LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, Wo
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::code::{Abandoned, CopyOrder};
+use crate::code::{Abandoned, CopyOrder, CopySteps};
 use crate::gpu::{GpuManagers, MpsService, ProcessOwners};
 use crate::messages::{DriverMessage, InventorySnapshot, LinkBegin};
 use crate::rank::{RankActor, RankMessage, RankOrigin};
@@ -39,6 +39,7 @@ pub(crate) struct WorkerDriver {
     gpus: GpuManagers,
     /// Copies of code that are being made.
     fetches: BTreeMap<AttemptId, Abandoned>,
+    copy_steps: CopySteps,
     link: Option<CurrentLink>,
     /// The latest time that the core was given.
     now: Time,
@@ -66,6 +67,7 @@ impl WorkerDriver {
             ranks,
             gpus,
             fetches,
+            copy_steps: CopySteps::default(),
             link: None,
             now: Time::EPOCH,
             alarm: None,
@@ -100,7 +102,7 @@ impl Actor for WorkerDriver {
         }
         self.gpus.settle();
         let copies = Arc::clone(&self.rank_context.code);
-        tokio::spawn(async move { copies.release_all_but(code_owners).await });
+        self.copy_steps.begin_removal(async move { copies.release_all_but(code_owners).await });
         context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
         self.rank_context.executors.replenish();
         Ok(())
@@ -229,7 +231,7 @@ impl WorkerDriver {
         let abandoned = Abandoned::default();
         self.fetches.insert(attempt, abandoned.clone());
         let (copies, driver) = (Arc::clone(&self.rank_context.code), context.address().clone());
-        tokio::spawn(async move {
+        self.copy_steps.begin(attempt, async move {
             let made = copies.make(head, CopyOrder { start, isolation, abandoned }).await;
             // Without a driver the daemon is stopping; the next one removes the copy.
             let _ = driver.tell(DriverMessage::CodeFetched(attempt, made)).await;
@@ -238,12 +240,12 @@ impl WorkerDriver {
     }
 
     /// A copy that is still being made is removed when it is there.
-    fn release_code(&self, attempt: AttemptId) {
+    fn release_code(&mut self, attempt: AttemptId) {
         match self.fetches.get(&attempt) {
             Some(abandoned) => abandoned.set(),
             None => {
                 let copies = Arc::clone(&self.rank_context.code);
-                tokio::spawn(async move { copies.release(attempt).await });
+                self.copy_steps.begin(attempt, async move { copies.release(attempt).await });
             }
         }
     }

@@ -36,6 +36,8 @@ pub(crate) struct MachineInfo {
     max_jobs: u32,
     /// `None` if other workers on this host use all ports.
     ports: Option<Arc<PortBlock>>,
+    /// Whether applications may listen at them.
+    application_ports: bool,
     /// How it isolates jobs.
     isolation: Isolation,
     orphan_grace: Span,
@@ -74,6 +76,7 @@ impl MachineInfo {
                 .max_jobs
                 .unwrap_or_else(|| job_limit(memory, open_file_limit(), process_limit())),
             ports: ports.map(Arc::new),
+            application_ports: options.application_ports,
             isolation: isolator.report(),
             orphan_grace: options.orphan_grace,
         })
@@ -86,6 +89,7 @@ impl MachineInfo {
         let network = self.links.network.or_else(|| network::speed_at(&address));
         Inventory {
             fetches_code: true,
+            application_ports: self.application_ports,
             name: self.name.clone(),
             links: LinkBandwidths { network, ..self.links },
             sharing: self.sharing,

@@ -31,6 +31,8 @@ pub struct WorkerOptions {
     pub sharing: SharingLimits,
     /// The most jobs that it runs at once; by default as many as the limits of this host allow.
     pub max_jobs: Option<u32>,
+    /// Whether applications may listen at ports of this host for their processes on other nodes.
+    pub application_ports: bool,
     /// Whether GPUs are shared under NVIDIA's MPS.
     pub mps: MpsMode,
     /// How ranks find their GPUs.
@@ -91,6 +93,7 @@ impl WorkerOptions {
             links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
             max_jobs: None,
+            application_ports: true,
             mps: MpsMode::default(),
             device_ids: DeviceIds::default(),
             nvml_library: None,

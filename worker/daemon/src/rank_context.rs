@@ -50,8 +50,6 @@ pub(crate) struct RankContext {
     log: LogLimits,
     /// The address of the head, for applications.
     head: String,
-    /// How many devices this worker offers, for applications.
-    devices: u32,
     login_variables: BTreeMap<String, String>,
     pub(crate) gpus: Arc<MpsDirectories>,
     pub(crate) nvml_library: Option<PathBuf>,
@@ -63,7 +61,6 @@ impl RankContext {
         state: &StateDirectory,
         isolation: Isolator,
         gpus: MpsDirectories,
-        devices: u32,
         code: CodeCopies,
         acknowledgements: Acknowledgements,
     ) -> RankContext {
@@ -76,7 +73,6 @@ impl RankContext {
             orphan_grace: options.orphan_grace,
             log: options.log,
             head: options.head.clone(),
-            devices,
             nvml_library: options.nvml_library.clone(),
             login_variables: login_variables(|name| std::env::var(name).ok()),
             gpus: gpus.into(),
@@ -132,6 +128,7 @@ impl RankContext {
     /// What this rank finds on its standard input, if it is a part of an application.
     pub(crate) fn application_access(&self, rank: &RankStart) -> Option<ApplicationAccess> {
         let (credentials, code) = (rank.application.clone()?, rank.spec.code.clone()?);
+        let place = rank.place.clone()?;
         let application = rank.code_owner();
         Some(ApplicationAccess {
             application,
@@ -140,7 +137,11 @@ impl RankContext {
             code,
             head: self.head.clone(),
             directory: self.state.code_of(application).sockets(),
-            gpus: self.devices,
+            gpus: place.gpus,
+            node: place.node,
+            port: place.port,
+            coordinator: place.coordinator,
+            coordinator_node: place.coordinator_node,
         })
     }
 
@@ -222,6 +223,7 @@ mod tests {
             access: GpuAccess::None,
             rendezvous_port: None,
             application: None,
+            place: None,
             environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
         }
     }
@@ -240,7 +242,6 @@ mod tests {
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
             head: "127.0.0.1:7070".into(),
-            devices: u32::try_from(gpus.len()).unwrap(),
             login_variables: login_variables(|name| {
                 (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())
             }),

@@ -51,8 +51,10 @@ pub(crate) struct CountsBoth(CounterHandle);
 
 impl CountsBoth {
     pub(crate) async fn begin(counter: CounterHandle) -> Result<CountsBoth> {
-        counter.add(1).await?;
-        Ok(CountsBoth(counter))
+        // Made first, for whoever has seen the 1 may cancel it before the answer is here.
+        let counts = CountsBoth(counter);
+        counts.0.add(1).await?;
+        Ok(counts)
     }
 }
 

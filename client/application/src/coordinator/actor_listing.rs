@@ -7,7 +7,7 @@ use cohabit_application_core::{
 };
 use cohabit_types::{ActorListing, ActorRecord, ActorStage, shortened};
 
-use super::survey::SurveyResult;
+use super::survey::MemberAnswers;
 use crate::registry::ActorRegistry;
 
 /// Most actors in a listing: all that have not ended, which are at most 1,000, and some others.
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 100;
 const LONGEST_REASON: usize = 400;
 
 /// The listing of what the core and the processes know.
-pub(super) fn listing(application: ApplicationDescription, found: SurveyResult) -> ActorListing {
+pub(super) fn listing(application: ApplicationDescription, found: MemberAnswers) -> ActorListing {
     let mut calls: BTreeMap<ActorId, u64> = BTreeMap::new();
     for (actor, count) in found.answers.iter().flat_map(|(_, description)| &description.calls) {
         *calls.entry(*actor).or_insert(0) += u64::from(*count);
@@ -93,12 +93,18 @@ mod tests {
             wait: ActorWait::Other,
             incarnation: 2,
             job: Some(JobId::new(7)),
+            node: None,
             holders: 3,
         }
     }
 
     fn application(actors: Vec<ActorDescription>) -> ApplicationDescription {
-        ApplicationDescription { actors, classes: Vec::new(), object_holders: BTreeMap::new() }
+        ApplicationDescription {
+            actors,
+            classes: Vec::new(),
+            object_holders: BTreeMap::new(),
+            ..ApplicationDescription::default()
+        }
     }
 
     #[test]
@@ -108,7 +114,7 @@ mod tests {
             calls: calls.iter().map(|(actor, count)| (ActorId(*actor), *count)).collect(),
             ..MemberDescription::default()
         };
-        let found = |silent: &[_]| SurveyResult {
+        let found = |silent: &[_]| MemberAnswers {
             answers: vec![(main, calls(&[(1, 2), (2, 5)])), (other, calls(&[(1, 1)]))],
             silent: silent.to_vec(),
         };
@@ -126,7 +132,7 @@ mod tests {
         let pending = || ActorState::Pending { why: "no GPU is free".into() };
         let queued = ActorDescription { wait: ActorWait::Ceiling, ..actor(2, pending()) };
         let ended = actor(3, ActorState::Ended(ActorEnd::ConstructorFailed("x".repeat(1_000))));
-        let all = listing(application(vec![actor(1, pending()), queued, ended]), SurveyResult::default());
+        let all = listing(application(vec![actor(1, pending()), queued, ended]), MemberAnswers::default());
         let states: Vec<_> = all.actors.iter().map(|it| (it.state, it.why.as_str())).collect();
         assert_eq!(states[0], (ActorStage::Pending, "no GPU is free"));
         assert_eq!(states[1], (ActorStage::Queued, "no GPU is free"));
@@ -139,7 +145,7 @@ mod tests {
     fn of_many_actors_that_have_ended_some_are_left_out() {
         let ended = (2..=3_000).map(|number| actor(number, ActorState::Ended(ActorEnd::Stopped)));
         let live = [actor(1, ActorState::Starting), actor(3_001, ActorState::Starting)];
-        let all = listing(application(live.into_iter().chain(ended).collect()), SurveyResult::default());
+        let all = listing(application(live.into_iter().chain(ended).collect()), MemberAnswers::default());
         assert_eq!((all.actors.len(), all.omitted), (2_000, 1_001));
         assert_eq!(all.actors.iter().filter(|it| it.state == ActorStage::Starting).count(), 2);
     }

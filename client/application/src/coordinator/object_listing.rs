@@ -1,39 +1,63 @@
 //! What users see of the objects of the application.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use cohabit_application_core::{ApplicationDescription, ObjectFigures, ObjectPlace, StoreFigures};
+use cohabit_application_core::{
+    ApplicationDescription, NodeNumber, ObjectFigures, ObjectPlace, StoreFigures,
+};
 use cohabit_types::{
     AttemptId, Bytes, MOST_LISTED, ObjectListing, ObjectLocation, ObjectRecord, ObjectStoreRecord,
 };
 
-/// The listing of what the store in the process `member` has, the largest objects first.
+use super::survey::SurveyResult;
+
+/// The listing of what stores have, the largest objects first. `own` is the coordinator, in whose process the
+/// store of its node is, and `further` are those of further nodes by the names of these.
 pub(super) fn listing(
-    member: AttemptId,
-    figures: StoreFigures,
+    found: SurveyResult<NodeNumber, StoreFigures>,
+    (own, further): (AttemptId, &BTreeMap<String, AttemptId>),
     application: &ApplicationDescription,
 ) -> ObjectListing {
-    let StoreFigures { budget, memory, disk, mut objects } = figures;
-    objects.sort_by_key(|it| (Reverse(it.bytes), it.object));
-    let omitted = objects.len().saturating_sub(MOST_LISTED) as u64;
+    let name = |node| application.nodes.iter().find(|it| it.node == node).map_or("", |it| it.name.as_str());
+    let store_of = |node| match node {
+        NodeNumber::COORDINATOR => own,
+        further_node => further.get(name(further_node)).copied().unwrap_or(own),
+    };
+    let (mut stores, mut objects) = (Vec::new(), Vec::new());
+    let mut untold = 0;
+    for (node, StoreFigures { budget, memory, disk, objects: found, omitted }) in found.answers {
+        untold += omitted;
+        stores.push(ObjectStoreRecord {
+            member: store_of(node),
+            node: name(node).to_owned(),
+            memory: Bytes(memory),
+            disk: Bytes(disk),
+            budget: Bytes(budget),
+        });
+        objects.extend(found.into_iter().map(|object| (node, object)));
+    }
+    stores.sort_by_key(|store| store.member != own);
+    objects.sort_by_key(|(node, it)| (Reverse(it.bytes), it.object, *node));
+    let omitted = untold + objects.len().saturating_sub(MOST_LISTED) as u64;
     objects.truncate(MOST_LISTED);
-    let record = |ObjectFigures { object, bytes, place, mapped }: ObjectFigures| ObjectRecord {
-        id: object.to_string(),
-        bytes: Bytes(bytes),
-        store: member,
-        place: match place {
+    let record = |(node, object): (NodeNumber, ObjectFigures)| ObjectRecord {
+        id: object.object.to_string(),
+        bytes: Bytes(object.bytes),
+        store: store_of(node),
+        node: name(node).to_owned(),
+        place: match object.place {
             None => ObjectLocation::Making,
             Some(ObjectPlace::Memory) => ObjectLocation::Memory,
             Some(ObjectPlace::Disk) => ObjectLocation::Disk,
         },
-        holders: application.object_holders.get(&object).copied().unwrap_or(0),
-        mapped_by: mapped.into_iter().map(|(member, _)| member).collect(),
+        holders: application.object_holders.get(&object.object).copied().unwrap_or(0),
+        mapped_by: object.mapped.into_iter().map(|(member, _)| member).collect(),
     };
-    let store = ObjectStoreRecord { member, memory: Bytes(memory), disk: Bytes(disk), budget: Bytes(budget) };
     ObjectListing {
-        stores: vec![store],
+        stores,
         objects: objects.into_iter().map(record).collect(),
         omitted,
-        silent: Vec::new(),
+        silent: found.silent.into_iter().map(store_of).collect(),
     }
 }

@@ -1,9 +1,10 @@
 //! The jobs of the other processes: the head starts them, and says how they fare.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, TaskClass, TaskRunnerNumber};
+use cohabit_application_core::{ActorId, NodeNumber, TaskClass, TaskRunnerNumber};
 use cohabit_client::{Client, ConnectOptions, Error, JobsWatcher, Submission, Token};
 use cohabit_types::{
     ApplicationAccess, ApplicationAnswer, ApplicationQuestion, AttemptId, CodeSnapshot, Demand, Entrypoint,
@@ -19,6 +20,9 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
 const FIRST_PAUSE: Span = Span::from_secs(1);
 const LONGEST_PAUSE: Span = Span::from_secs(60);
 
+/// How often the store of a node is started again. Its end is a fault of its node, or of whoever killed it.
+const STORE_RESTARTS: u32 = 100;
+
 /// What all runners of the application have in common.
 pub(super) struct RunnerJobs {
     client: Client,
@@ -27,6 +31,20 @@ pub(super) struct RunnerJobs {
     arguments: Vec<String>,
     code: CodeSnapshot,
     workdir: String,
+    /// How many stores were submitted.
+    stores: AtomicU64,
+}
+
+/// What a runner's job is.
+struct RunnerJob<'a> {
+    role: RunnerRole,
+    name: &'a str,
+    demand: Demand,
+    restarts: u32,
+    /// The same for each try to submit it, and for no other runner of the application.
+    key: &'a str,
+    /// The one node on which it may run.
+    node: Option<String>,
 }
 
 /// The runner of an actor.
@@ -60,6 +78,7 @@ impl RunnerJobs {
             arguments: arguments.collect(),
             code: access.code.clone(),
             workdir: workdir.to_string_lossy().into_owned(),
+            stores: AtomicU64::new(0),
         })
     }
 
@@ -69,7 +88,8 @@ impl RunnerJobs {
     /// What the head says.
     pub(super) async fn submit_main(&self, name: &str) -> Result<JobId, String> {
         let demand = Demand { gpus: GpuRequest::Whole(0), ..Demand::default() };
-        self.submit(RunnerRole::Main, name, demand, 0, "main").await
+        let role = RunnerRole::Main;
+        self.submit(RunnerJob { role, name, demand, restarts: 0, key: "main", node: None }).await
     }
 
     /// Submits the runner of an actor.
@@ -79,7 +99,8 @@ impl RunnerJobs {
     pub(super) async fn submit_actor(&self, runner: ActorRunner) -> Result<JobId, String> {
         let ActorRunner { actor, name, restarts, gpus, claims } = runner;
         let demand = RunnerClaims::decode(&claims)?.demand(gpus);
-        self.submit(RunnerRole::Actor, &name, demand, restarts, &format!("actor {actor}")).await
+        let (role, key) = (RunnerRole::Actor, format!("actor {actor}"));
+        self.submit(RunnerJob { role, name: &name, demand, restarts, key: &key, node: None }).await
     }
 
     /// Submits a runner of tasks. It is not started again: what it was to do, others do.
@@ -92,22 +113,31 @@ impl RunnerJobs {
         class: &TaskClass,
     ) -> Result<JobId, String> {
         let demand = RunnerClaims::decode(&class.claims)?.demand(class.gpus);
-        self.submit(RunnerRole::Tasks, "tasks", demand, 0, &format!("tasks {runner}")).await
+        let (role, key) = (RunnerRole::Tasks, format!("tasks {runner}"));
+        self.submit(RunnerJob { role, name: "tasks", demand, restarts: 0, key: &key, node: None }).await
     }
 
-    async fn submit(
-        &self,
-        role: RunnerRole,
-        name: &str,
-        demand: Demand,
-        restarts: u32,
-        key: &str,
-    ) -> Result<JobId, String> {
+    /// Submits the store of a further node. It is started again whenever it ends.
+    ///
+    /// # Errors
+    /// What the head says.
+    pub(super) async fn submit_store(&self, node: NodeNumber, name: String) -> Result<JobId, String> {
+        let demand = Demand { gpus: GpuRequest::Whole(0), cpus: 0, ..Demand::default() };
+        // A node that was lost may come back: each of its stores is a job of its own.
+        let number = self.stores.fetch_add(1, Ordering::Relaxed);
+        let key = format!("store {node} {number}");
+        let (role, restarts, node) = (RunnerRole::Store, STORE_RESTARTS, Some(name));
+        self.submit(RunnerJob { role, name: "store", demand, restarts, key: &key, node }).await
+    }
+
+    async fn submit(&self, job: RunnerJob<'_>) -> Result<JobId, String> {
+        let RunnerJob { role, name, demand, restarts, key, node } = job;
         let work = RunnerWork {
             application: self.application,
             program: self.program.clone(),
             role,
             arguments: self.arguments.clone(),
+            node,
         };
         let spec = JobSpec {
             name: name.to_owned(),

@@ -3,22 +3,22 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use cohabit_application_core::{
-    Coordinator, CoordinatorEffect, FromCoordinator, LinkNumber, MemberTopic, Packet, SessionHello,
-    TaskClass, TaskRunnerNumber, ToCoordinator,
+    Coordinator, CoordinatorEffect, CoordinatorNode, FromCoordinator, FromStore, LinkNumber,
+    MemberDescription, MemberTopic, NodeNumber, Packet, SessionHello, StoreFigures, TaskClass,
+    TaskRunnerNumber, ToCoordinator,
 };
 use cohabit_client::Error;
+use cohabit_net::ApplicationTls;
 use cohabit_types::{
     ApplicationAccess, ApplicationAnswer, ApplicationTopic, AttemptId, JobId, ObjectListing, RunnerRole,
     Share,
 };
-use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{spawn_blocking, spawn_local};
 use tokio::time::sleep;
@@ -26,14 +26,16 @@ use tokio::time::sleep;
 use super::inspection::answer_questions;
 use super::report::report_of;
 use super::runner_jobs::{ActorRunner, RunnerJobs};
-use super::survey::{SurveyResult, Surveys};
+use super::survey::{MemberAnswers, Surveys};
 use super::{actor_listing, object_listing, task_listing};
 use crate::registry::ActorRegistry;
 use crate::start_entry::MainEntry;
-use crate::store::{NodeStore, ROOM_PATIENCE, StoreEnded, StoreSettings};
+use crate::store::{
+    NodeAddresses, NodeStore, StoreEnded, StoreOutlets, StoreSettings, admit_store, connect_stores,
+};
 use crate::transport::{
-    FrameHandler, HelloCheck, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
-    SocketDirectory, accept_members, carry,
+    FrameHandler, HelloCheck, HelloPurpose, LinkFailure, MemberHello, MemberStream, NetworkAdmission,
+    NetworkPort, ReceivedFrames, SendBuffer, SessionEnd, SocketDirectory, accept_members, carry,
 };
 
 /// Pause before the head is asked again after an error that may pass.
@@ -41,6 +43,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a process that was told to end has for it, before its job is cancelled.
 const END_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long the store of a further node may be without a connection. Before, its connection broke when it had
+/// not answered for 4 s.
+const SILENCE: Duration = Duration::from_secs(6);
+
+/// How long processes have to end when the application is over, before the head ends them.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long more runners may be on their way than are wanted.
 const SURPLUS_PATIENCE: Duration = Duration::from_secs(5);
@@ -52,6 +61,8 @@ struct CoordinatorShell {
     jobs: RunnerJobs,
     /// The objects of this node.
     store: NodeStore,
+    /// Where its store finds those of others.
+    addresses: NodeAddresses,
     /// Takes runners that are to be followed.
     follow: UnboundedSender<JobId>,
     /// Takes the exit code, or why it cannot go on.
@@ -63,7 +74,10 @@ struct ShellState {
     sessions: BTreeMap<AttemptId, SessionEnd<FromCoordinator>>,
     /// Jobs that are, or were, followed.
     followed: BTreeSet<JobId>,
-    surveys: Surveys,
+    surveys: Surveys<AttemptId, MemberDescription>,
+    store_surveys: Surveys<NodeNumber, StoreFigures>,
+    /// The last process of the store of each further node that has connected, by the name of the node.
+    stores: BTreeMap<String, AttemptId>,
 }
 
 /// Runs the application until it is over; returns its exit code.
@@ -76,12 +90,19 @@ pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i
     let cannot = |error: io::Error| format!("cannot listen for the application: {error}");
     let directory = SocketDirectory::open(&access.directory).map_err(cannot)?;
     let listener = directory.listen(own).map_err(cannot)?;
-    let settings = store_settings(&access, entry);
-    let store = spawn_blocking(move || NodeStore::start(&directory, check, settings)).await;
+    let port = NetworkPort::open(&access).map_err(|error| error.to_string())?;
+    let settings = StoreSettings::of(&access, entry.object_memory);
+    let (told, words) = unbounded_channel();
+    let addresses = NodeAddresses::default();
+    let (tls, known) = (ApplicationTls::new(&check.secret), addresses.clone());
+    let connector = connect_stores(&access, &tls, move |node| known.of(node));
+    let outlets = StoreOutlets { told, connector };
+    let store = spawn_blocking(move || NodeStore::start(&directory, check, settings, outlets)).await;
     let store = store.map_err(|error| error.to_string())?.map_err(cannot)?;
     let ceiling = entry.max_gpus.map(|most| Share(most.saturating_mul(Share::WHOLE.0)));
     let capacity = Share(access.gpus.saturating_mul(Share::WHOLE.0));
-    let core = Coordinator::new(own, ceiling, Some(capacity));
+    let node = CoordinatorNode { name: access.node.clone(), at: access.port.clone() };
+    let core = Coordinator::new(own, node, ceiling, Some(capacity));
     let (exit, mut exits) = unbounded_channel();
     let (follow, followed) = unbounded_channel();
     let shell = Rc::new(CoordinatorShell {
@@ -91,17 +112,24 @@ pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i
             sessions: BTreeMap::new(),
             followed: BTreeSet::new(),
             surveys: Surveys::default(),
+            store_surveys: Surveys::default(),
+            stores: BTreeMap::new(),
         }),
         jobs: RunnerJobs::open(&access)?,
         store,
+        addresses,
         follow,
         exit,
     });
     let accepting = Rc::clone(&shell);
     spawn_local(accept_members(listener, check, move |stream, buffer, hello| {
-        spawn_local(Rc::clone(&accepting).serve(stream, buffer, hello));
+        spawn_local(Rc::clone(&accepting).serve(stream.into(), buffer, hello));
     }));
+    if let Some(port) = port {
+        spawn_local(Rc::clone(&shell).serve_network(port, NetworkAdmission::new(tls, check)));
+    }
     spawn_local(Rc::clone(&shell).pass_reports(followed));
+    spawn_local(Rc::clone(&shell).hear_store(words));
     let inspected = Rc::clone(&shell);
     spawn_local(async move {
         answer_questions(&inspected.jobs, async |topic| inspected.inspect(topic).await).await
@@ -109,16 +137,6 @@ pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i
     let main = shell.jobs.submit_main("main").await?;
     shell.follow_main(main);
     exits.recv().await.unwrap_or_else(|| Err("the coordinator has nothing to do".into()))
-}
-
-/// Objects are spilled to where the checkpoints of the root job would be, which is on a disk.
-fn store_settings(access: &ApplicationAccess, entry: MainEntry) -> StoreSettings {
-    let checkpoints = std::env::var_os("COHABIT_CHECKPOINT_DIR").map(PathBuf::from);
-    StoreSettings {
-        budget: entry.object_memory,
-        spill_directory: checkpoints.unwrap_or_else(|| access.directory.clone()),
-        patience: ROOM_PATIENCE,
-    }
 }
 
 impl CoordinatorShell {
@@ -138,6 +156,9 @@ impl CoordinatorShell {
         for effect in effects {
             match effect {
                 CoordinatorEffect::Send { to, frame } => {
+                    if let FromCoordinator::NodeAt { node, at } = &frame {
+                        self.addresses.know(*node, at.clone());
+                    }
                     if let Some(session) = state.sessions.get_mut(&to) {
                         session.send(frame);
                     }
@@ -165,6 +186,13 @@ impl CoordinatorShell {
                         shell.change(|core, effects| core.surplus_over(&class, effects));
                     });
                 }
+                CoordinatorEffect::AwaitClosing { closing } => {
+                    let shell = Rc::clone(self);
+                    spawn_local(async move {
+                        sleep(CLOSING_PATIENCE).await;
+                        shell.change(|core, effects| core.closing_over(closing, effects));
+                    });
+                }
                 CoordinatorEffect::CancelRunner { job } => {
                     spawn_local(Rc::clone(self).cancel(job));
                 }
@@ -172,15 +200,27 @@ impl CoordinatorShell {
                     state.surveys.answered(member, request, *description);
                 }
                 CoordinatorEffect::Close { member } => {
-                    state.surveys.ended(member);
+                    state.surveys.ended(&member);
                     if let Some(session) = state.sessions.remove(&member) {
                         session.close();
                     }
                 }
-                CoordinatorEffect::FreeObject { object } => self.store.free(object),
-                CoordinatorEffect::ForgetMaker { maker, keep } => self.store.forget(maker, keep),
+                CoordinatorEffect::OwnStore(word) => self.store.obey(word),
+                CoordinatorEffect::SubmitStore { node, name } => {
+                    spawn_local(Rc::clone(self).submit_store(node, name));
+                }
+                CoordinatorEffect::StoreTold { node, request, figures } => {
+                    state.store_surveys.answered(node, request, figures);
+                }
                 CoordinatorEffect::Exit { code } => self.end(Ok(code)),
             }
+        }
+    }
+
+    /// Answers the store of this node.
+    async fn hear_store(self: Rc<CoordinatorShell>, mut words: UnboundedReceiver<FromStore>) {
+        while let Some(word) = words.recv().await {
+            self.change(|core, effects| core.received_from_own_store(word, effects));
         }
     }
 
@@ -205,6 +245,28 @@ impl CoordinatorShell {
         self.change(|core, effects| core.task_runner_submitted(runner, result, effects));
         if let Some(job) = job {
             self.follow(job);
+        }
+    }
+
+    async fn submit_store(self: Rc<CoordinatorShell>, node: NodeNumber, name: String) {
+        let result = self.jobs.submit_store(node, name).await;
+        let job = result.as_ref().ok().copied();
+        self.change(|core, effects| core.store_submitted(node, result, effects));
+        if let Some(job) = job {
+            self.follow(job);
+        }
+    }
+
+    /// A store of a further node has lost a connection: if it does not open the next one, its node is lost.
+    async fn listen_for(self: Rc<CoordinatorShell>, store: AttemptId, link: LinkNumber) {
+        sleep(SILENCE).await;
+        let is_silent = {
+            let state = self.state.borrow();
+            state.sessions.get(&store).is_some_and(|session| session.last_link() == link)
+        };
+        if is_silent {
+            tracing::warn!(%store, "nothing is heard of the store of a further node any more");
+            self.change(|core, effects| core.member_silent(store, effects));
         }
     }
 
@@ -237,19 +299,27 @@ impl CoordinatorShell {
                 let application = self.state.borrow().core.describe();
                 ApplicationAnswer::Tasks(task_listing::listing(application, found))
             }
-            ApplicationTopic::Objects => {
-                let figures = self.store.figures().await;
-                let application = self.state.borrow().core.describe();
-                ApplicationAnswer::Objects(match figures {
-                    Ok(figures) => object_listing::listing(self.own, figures, &application),
-                    Err(StoreEnded) => ObjectListing { silent: vec![self.own], ..ObjectListing::default() },
-                })
-            }
+            ApplicationTopic::Objects => ApplicationAnswer::Objects(self.list_objects().await),
         }
     }
 
+    /// What all stores have.
+    async fn list_objects(self: &Rc<CoordinatorShell>) -> ObjectListing {
+        let request = self.state.borrow_mut().store_surveys.next();
+        let asked = self.change(|core, effects| core.ask_stores(request, effects));
+        let complete = self.state.borrow_mut().store_surveys.open(request, asked);
+        let (own, ()) = tokio::join!(self.store.figures(), complete.wait());
+        let mut state = self.state.borrow_mut();
+        let mut found = state.store_surveys.close(request);
+        match own {
+            Ok(figures) => found.answers.push((NodeNumber::COORDINATOR, figures)),
+            Err(StoreEnded) => found.silent.push(NodeNumber::COORDINATOR),
+        }
+        object_listing::listing(found, (self.own, &state.stores), &state.core.describe())
+    }
+
     /// What all processes say of themselves.
-    async fn survey(self: &Rc<CoordinatorShell>, topic: MemberTopic) -> SurveyResult {
+    async fn survey(self: &Rc<CoordinatorShell>, topic: MemberTopic) -> MemberAnswers {
         let request = self.state.borrow_mut().surveys.next();
         let asked = self.change(|core, effects| core.ask_members(request, topic, effects));
         let complete = self.state.borrow_mut().surveys.open(request, asked);
@@ -295,14 +365,30 @@ impl CoordinatorShell {
         }
     }
 
+    /// Takes connections from other nodes for ever.
+    async fn serve_network(self: Rc<CoordinatorShell>, port: NetworkPort, admission: NetworkAdmission) {
+        let (admission, shell) = (Arc::new(admission), Rc::clone(&self));
+        let of_stores = Arc::clone(&admission);
+        let objects = move |stranger| shell.store.serve_network(admit_store(&of_stores, stranger));
+        let members = move |stranger| {
+            let (shell, admission) = (Rc::clone(&self), Arc::clone(&admission));
+            spawn_local(async move {
+                if let Some((stream, buffer, hello)) = admission.admit(stranger).await {
+                    shell.serve(stream.into(), buffer, hello).await;
+                }
+            });
+        };
+        port.serve(members, objects).await;
+    }
+
     /// Carries the connection of a process.
     async fn serve(
         self: Rc<CoordinatorShell>,
-        mut stream: UnixStream,
+        mut stream: MemberStream,
         buffer: BytesMut,
         MemberHello { purpose, hello, .. }: MemberHello,
     ) {
-        let HelloPurpose::Coordinator(role) = purpose else {
+        let HelloPurpose::Coordinator { role, node } = purpose else {
             tracing::warn!(from = %hello.from, "takes the coordinator for an actor");
             return;
         };
@@ -312,14 +398,21 @@ impl CoordinatorShell {
             Ok(false) => return,
             Err(failure) => return self.end(Err(failure.to_string())),
         }
-        if role == RunnerRole::Main {
-            self.follow_main(hello.from.job);
+        match role {
+            RunnerRole::Main => self.follow_main(hello.from.job),
+            RunnerRole::Store => {
+                self.state.borrow_mut().stores.insert(node.clone(), hello.from);
+            }
+            RunnerRole::Actor | RunnerRole::Tasks => {}
         }
-        self.change(|core, effects| core.connected(hello.from, effects));
+        self.change(|core, effects| core.connected(hello.from, &node, effects));
         let connection = MemberConnection { shell: Rc::clone(&self), member: hello.from, link: hello.link };
         let failure = carry(&mut stream, buffer, &sending, &connection).await;
         if let Some(session) = self.state.borrow_mut().sessions.get_mut(&hello.from) {
             session.closed(hello.link);
+        }
+        if role == RunnerRole::Store {
+            spawn_local(Rc::clone(&self).listen_for(hello.from, hello.link));
         }
         if let LinkFailure::Protocol(text) = failure {
             self.end(Err(text));

@@ -1,4 +1,4 @@
-//! Questions to all processes of the application at once.
+//! Questions to all processes of the application, or all stores, at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,39 +12,48 @@ use tokio::time::timeout;
 /// How long processes have for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Those that are open.
+/// Those that are open: `K` are asked and answer `A`.
 #[derive(Debug)]
-pub(super) struct Surveys {
+pub(super) struct Surveys<K, A> {
     last: RequestNumber,
-    open: BTreeMap<RequestNumber, Survey>,
+    open: BTreeMap<RequestNumber, Survey<K, A>>,
 }
 
 #[derive(Debug)]
-struct Survey {
-    waiting: BTreeSet<AttemptId>,
-    answers: Vec<(AttemptId, MemberDescription)>,
+struct Survey<K, A> {
+    waiting: BTreeSet<K>,
+    answers: Vec<(K, A)>,
     complete: Arc<Notify>,
 }
 
-/// What processes have said.
-#[derive(Debug, Default)]
-pub(super) struct SurveyResult {
-    pub(super) answers: Vec<(AttemptId, MemberDescription)>,
+/// What was answered.
+#[derive(Debug)]
+pub(super) struct SurveyResult<K, A> {
+    pub(super) answers: Vec<(K, A)>,
     /// Those that have not answered in time.
-    pub(super) silent: Vec<AttemptId>,
+    pub(super) silent: Vec<K>,
 }
+
+/// What processes have said of themselves.
+pub(super) type MemberAnswers = SurveyResult<AttemptId, MemberDescription>;
 
 /// The end of a survey.
 #[derive(Debug)]
 pub(super) struct SurveyEnd(Arc<Notify>);
 
-impl Default for Surveys {
-    fn default() -> Surveys {
+impl<K, A> Default for SurveyResult<K, A> {
+    fn default() -> SurveyResult<K, A> {
+        SurveyResult { answers: Vec::new(), silent: Vec::new() }
+    }
+}
+
+impl<K, A> Default for Surveys<K, A> {
+    fn default() -> Surveys<K, A> {
         Surveys { last: RequestNumber(0), open: BTreeMap::new() }
     }
 }
 
-impl Surveys {
+impl<K: Ord, A> Surveys<K, A> {
     /// The number of the next one.
     pub(super) fn next(&mut self) -> RequestNumber {
         self.last = RequestNumber(self.last.0 + 1);
@@ -52,7 +61,7 @@ impl Surveys {
     }
 
     /// These were asked.
-    pub(super) fn open(&mut self, request: RequestNumber, asked: BTreeSet<AttemptId>) -> SurveyEnd {
+    pub(super) fn open(&mut self, request: RequestNumber, asked: BTreeSet<K>) -> SurveyEnd {
         let complete = Arc::new(Notify::new());
         let survey = Survey { waiting: asked, answers: Vec::new(), complete: Arc::clone(&complete) };
         survey.look();
@@ -60,33 +69,28 @@ impl Surveys {
         SurveyEnd(complete)
     }
 
-    /// A process has answered.
-    pub(super) fn answered(
-        &mut self,
-        member: AttemptId,
-        request: RequestNumber,
-        description: MemberDescription,
-    ) {
+    /// One has answered.
+    pub(super) fn answered(&mut self, by: K, request: RequestNumber, answer: A) {
         if let Some(survey) = self.open.get_mut(&request)
-            && survey.waiting.remove(&member)
+            && survey.waiting.remove(&by)
         {
-            survey.answers.push((member, description));
+            survey.answers.push((by, answer));
             survey.look();
         }
     }
 
-    /// A process has ended, and answers nothing any more.
-    pub(super) fn ended(&mut self, member: AttemptId) {
+    /// One has ended, and answers nothing any more.
+    pub(super) fn ended(&mut self, ended: &K) {
         for survey in self.open.values_mut() {
-            survey.waiting.remove(&member);
+            survey.waiting.remove(ended);
             survey.look();
         }
     }
 
     /// Nobody waits for further answers.
-    pub(super) fn close(&mut self, request: RequestNumber) -> SurveyResult {
+    pub(super) fn close(&mut self, request: RequestNumber) -> SurveyResult<K, A> {
         let closed = self.open.remove(&request);
-        let result = |survey: Survey| SurveyResult {
+        let result = |survey: Survey<K, A>| SurveyResult {
             answers: survey.answers,
             silent: survey.waiting.into_iter().collect(),
         };
@@ -94,7 +98,7 @@ impl Surveys {
     }
 }
 
-impl Survey {
+impl<K, A> Survey<K, A> {
     fn look(&self) {
         if self.waiting.is_empty() {
             self.complete.notify_one();
@@ -128,7 +132,7 @@ mod tests {
         surveys.answered(member(1), request, MemberDescription::default());
         surveys.answered(member(1), request, MemberDescription::default());
         surveys.answered(member(9), request, MemberDescription::default());
-        surveys.ended(member(2));
+        surveys.ended(&member(2));
         assert!(end.wait().now_or_never().is_none(), "the third has not answered");
         surveys.answered(member(3), request, MemberDescription::default());
         end.wait().now_or_never().expect("all have answered");

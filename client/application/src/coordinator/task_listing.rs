@@ -13,7 +13,7 @@ use cohabit_types::{
     TaskRunnerStage, TaskStatus, shortened,
 };
 
-use super::survey::SurveyResult;
+use super::survey::MemberAnswers;
 use crate::options::RunnerClaims;
 use crate::registry::TaskRegistry;
 
@@ -27,7 +27,7 @@ const LONGEST_REASON: usize = 400;
 const ALL_BUSY: &str = "all processes for them are busy";
 
 /// The listing of what the core and the processes know.
-pub(super) fn listing(application: ApplicationDescription, found: SurveyResult) -> TaskListing {
+pub(super) fn listing(application: ApplicationDescription, found: MemberAnswers) -> TaskListing {
     let mut collected = CollectedTasks::new(application.classes);
     for (member, description) in found.answers {
         collected.add(member, description);
@@ -128,7 +128,9 @@ fn class_record(class: ClassDescription) -> TaskClassRecord {
     }
 }
 
-fn runner_record(RunnerDescription { runner: _, job, state }: RunnerDescription) -> TaskRunnerRecord {
+fn runner_record(
+    RunnerDescription { runner: _, job, node: _, state }: RunnerDescription,
+) -> TaskRunnerRecord {
     let (state, why) = match state {
         RunnerCondition::Pending { why } => (TaskRunnerStage::Pending, shortened(&why, LONGEST_REASON)),
         RunnerCondition::Live { member: _ } => (TaskRunnerStage::Live, String::new()),
@@ -217,7 +219,7 @@ mod tests {
     }
 
     fn runner(job: Option<u64>, state: RunnerCondition) -> RunnerDescription {
-        RunnerDescription { runner: TaskRunnerNumber(1), job: job.map(JobId::new), state }
+        RunnerDescription { runner: TaskRunnerNumber(1), job: job.map(JobId::new), node: None, state }
     }
 
     fn pending(why: &str) -> RunnerCondition {
@@ -242,8 +244,9 @@ mod tests {
 
     fn listed(classes: Vec<ClassDescription>, answers: Vec<(AttemptId, MemberDescription)>) -> TaskListing {
         let (actors, object_holders) = (Vec::new(), BTreeMap::new());
-        let application = ApplicationDescription { actors, classes, object_holders };
-        listing(application, SurveyResult { answers, silent: vec![member(9)] })
+        let application =
+            ApplicationDescription { actors, classes, object_holders, ..ApplicationDescription::default() };
+        listing(application, MemberAnswers { answers, silent: vec![member(9)] })
     }
 
     #[test]

@@ -85,6 +85,7 @@ fn is_main(job: &JobRecord, root: JobId) -> bool {
         program: String::new(),
         role: RunnerRole::Main,
         arguments: Vec::new(),
+        node: None,
     };
     job.application == Some(root) && job.work == Entrypoint::Runner(work).title()
 }

@@ -66,6 +66,7 @@ impl Program {
             program: self.name.clone(),
             role: RunnerRole::Main,
             arguments: self.arguments.clone(),
+            node: None,
         };
         self.job(entry.name, Entrypoint::Runner(work), code)
     }

@@ -5,15 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_application_core::SessionHello;
-use cohabit_types::{AttemptId, RunnerRole};
+use cohabit_application_core::{MemberPlace, SessionHello};
+use cohabit_types::{AttemptId, Rendezvous, RunnerRole};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use super::member_process::MemberProcess;
 use super::peer::{AfterFrames, Peer, PeerConnection};
-use crate::transport::{HelloPurpose, LinkFailure, MemberHello, SendBuffer, carry, dial};
+use crate::transport::{
+    DialedConnection, HelloPurpose, LinkFailure, MemberHello, SendBuffer, carry, dial_here, dial_there,
+};
 
 /// Pauses between attempts to connect.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -34,10 +36,18 @@ enum DialEnd {
     NotNeeded,
     /// It was open, and broke.
     Broken,
-    /// Nobody listens.
+    /// On this node, nobody listens.
     NobodyListens,
     /// It could not be opened now.
     Failed,
+}
+
+/// Where a process is dialed.
+enum DialTarget {
+    /// On this node.
+    Here,
+    /// On another one, which is reached there.
+    There(Rendezvous),
 }
 
 impl Dialer {
@@ -71,18 +81,43 @@ impl Dialer {
 
     /// Opens one connection, and carries it until it ends.
     async fn connect(&self, peer: Peer, purpose: HelloPurpose) -> DialEnd {
+        let Some(target) = self.target(peer) else { return DialEnd::Failed };
         let Some(hello) = self.process.with(|state| state.dial(peer)) else { return DialEnd::NotNeeded };
         let link = hello.link;
-        let ended = self.open_and_carry(peer, purpose, hello).await;
+        let ended = self.open_and_carry(peer, &target, purpose, hello).await;
         self.process.with(|state| state.disconnected(peer, link));
-        match ended {
-            Ok(()) => DialEnd::Broken,
-            Err(LinkFailure::Broken(error)) => {
+        match (ended, target) {
+            (Ok(()), _) => DialEnd::Broken,
+            (Err(LinkFailure::Broken(error)), DialTarget::Here) => {
                 let nobody = [io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound];
                 if nobody.contains(&error.kind()) { DialEnd::NobodyListens } else { DialEnd::Failed }
             }
-            Err(LinkFailure::Closed) => DialEnd::Failed,
-            Err(LinkFailure::Protocol(text)) => super::accepting::end_of_protocol(&text),
+            (Err(LinkFailure::Broken(error)), DialTarget::There(at)) => {
+                // The node may be reached again.
+                tracing::debug!(address = %at.address, port = at.port, %error, "cannot reach another node");
+                DialEnd::Failed
+            }
+            (Err(LinkFailure::Closed), _) => DialEnd::Failed,
+            (Err(LinkFailure::Protocol(text)), _) => super::accepting::end_of_protocol(&text),
+        }
+    }
+
+    /// Where the peer is dialed; none if that is not known yet.
+    fn target(&self, peer: Peer) -> Option<DialTarget> {
+        let access = &self.process.access;
+        let place = match (peer, &access.coordinator) {
+            (Peer::Coordinator, Some(at)) if access.node != access.coordinator_node => {
+                MemberPlace::At(at.clone())
+            }
+            (Peer::Coordinator, _) => MemberPlace::Here,
+            (Peer::Callee(member) | Peer::Caller(member), _) => {
+                self.process.with(|state| state.member.place_of(member))
+            }
+        };
+        match place {
+            MemberPlace::Here => Some(DialTarget::Here),
+            MemberPlace::At(at) => Some(DialTarget::There(at)),
+            MemberPlace::Unknown => None,
         }
     }
 
@@ -90,13 +125,18 @@ impl Dialer {
     async fn open_and_carry(
         &self,
         peer: Peer,
+        target: &DialTarget,
         purpose: HelloPurpose,
         hello: SessionHello,
     ) -> Result<(), LinkFailure> {
         let link = hello.link;
         let secret = self.process.access.credentials.secret;
         let hello = MemberHello { secret, purpose, hello };
-        let (mut stream, buffer, answer) = dial(&self.process.directory, hello).await?;
+        let dialed = match target {
+            DialTarget::Here => dial_here(&self.process.directory, &hello).await?,
+            DialTarget::There(at) => dial_there(at, &self.process.tls, &hello).await?,
+        };
+        let DialedConnection { mut stream, buffer, answer } = dialed;
         let sending = Arc::new(SendBuffer::default());
         if !self.process.with(|state| state.opened(peer, &answer, &sending))? {
             return Err(LinkFailure::Closed);
@@ -110,11 +150,14 @@ impl Dialer {
     }
 }
 
-/// Keeps the connection to the coordinator. Returns when the coordinator has ended, with the reason.
+/// Keeps the connection to the coordinator. Returns when the coordinator has ended, with the reason. Whether
+/// one on another node has ended, only the head knows: it ends this process then.
 pub(crate) async fn keep_coordinator(dialer: &Dialer, role: RunnerRole) -> String {
     let (mut was_open, started, mut pause) = (false, Instant::now(), FIRST_PAUSE);
+    let node = dialer.process.access.node.clone();
     loop {
-        match dialer.connect(Peer::Coordinator, HelloPurpose::Coordinator(role)).await {
+        let purpose = HelloPurpose::Coordinator { role, node: node.clone() };
+        match dialer.connect(Peer::Coordinator, purpose).await {
             DialEnd::Broken => (was_open, pause) = (true, FIRST_PAUSE),
             // Its socket is open for as long as the coordinator lives.
             DialEnd::NobodyListens if was_open => {

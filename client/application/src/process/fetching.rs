@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use super::hold::{CarriedHandles, Hold};
 use super::member_process::MemberProcess;
 use super::reference_table::UnknownValue;
-use super::running_task::{StoreWait, UnendedCall};
+use super::running_task::{CalleeKind, StoreWait, UnendedCall};
 use crate::values::{ValueBytes, held};
 
 /// So many values of arguments are fetched at a time.
@@ -109,7 +109,9 @@ impl MemberProcess {
             false => Vec::new(),
         };
         let handles = CarriedHandles::new(self, handles);
-        let mapping = self.store().read(object).await?;
+        // A task that waits for another node gives its core back.
+        let begin_wait = || UnendedCall::begin(CalleeKind::Other);
+        let mapping = self.store().read_noting(object, begin_wait).await?;
         // What is mapped stays, also when the reference is given back.
         drop(carried);
         Ok(FetchedValue { bytes: ValueBytes::Object(mapping), _carried: handles })
@@ -146,7 +148,8 @@ impl MemberProcess {
         Ok(())
     }
 
-    /// Stores a large value. `holds` are the handles in it.
+    /// Stores a large value. `holds` are the handles in it. A value that is made again gets the name that it
+    /// had.
     ///
     /// # Errors
     /// If there is no room for it.
@@ -154,12 +157,17 @@ impl MemberProcess {
         self: &Arc<MemberProcess>,
         writer: ObjectWriter,
         holds: Vec<Arc<Hold>>,
+        named: Option<ObjectId>,
     ) -> Result<(StoredObject, Arc<Hold>), CallError> {
         let process = Arc::clone(self);
         // It goes on when nobody waits for it any more: the core has to know of all that the store has.
         let storing = tokio::spawn(async move {
-            let (object, bytes) = (process.with(|state| state.new_object()), writer.bytes());
-            process.store().store(object, writer).await?;
+            let bytes = writer.bytes();
+            let object = named.unwrap_or_else(|| process.with(|state| state.new_object()));
+            match named {
+                None => process.store().store(object, writer).await?,
+                Some(_) => process.store().remake(object, writer).await?,
+            }
             let stored = process.with(|state| state.stored(object, bytes, &held(&holds)));
             drop(holds);
             Ok((stored, Hold::held_already(&process, HeldId::Object(object))))

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cohabit_application_core::HeldId;
+use cohabit_net::ApplicationTls;
 use cohabit_types::ApplicationAccess;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -22,6 +23,8 @@ static CURRENT: OnceLock<Arc<MemberProcess>> = OnceLock::new();
 pub(crate) struct MemberProcess {
     pub(super) access: ApplicationAccess,
     pub(super) directory: Arc<SocketDirectory>,
+    /// For connections with other nodes.
+    pub(super) tls: ApplicationTls,
     state: Mutex<MemberState<Hold>>,
     /// Something was acknowledged.
     pub(super) settled: Notify,
@@ -46,9 +49,11 @@ impl MemberProcess {
         store: StoreLink,
     ) -> Arc<MemberProcess> {
         let state = Mutex::new(MemberState::new(access.application, access.member, outlets));
+        let tls = ApplicationTls::new(&access.credentials.secret);
         let process = Arc::new(MemberProcess {
             access,
             directory,
+            tls,
             state,
             settled: Notify::new(),
             work: Notify::new(),

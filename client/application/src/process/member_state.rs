@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use cohabit_application_core::{
-    ActorId, ActorSpec, CallError, CallNumber, CallValue, CreateError, FromCoordinator, HeldId,
-    IncarnationNumber, Member, MemberEffect, RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
+    ActorId, ActorSpec, CallError, CallNumber, CallValue, CreateError, FromCoordinator, FromStore, HeldId,
+    IncarnationNumber, Member, MemberEffect, NodeNumber, RequestNumber, Ticket, ToCallee, ToCaller,
+    ToCoordinator, ToStore,
 };
-use cohabit_types::AttemptId;
+use cohabit_types::{AttemptId, Rendezvous};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -31,8 +32,10 @@ pub(crate) enum HostWork {
 }
 
 /// What the core has said that concerns the process as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProcessEvent {
+    /// Its store is to do this.
+    Store(ToStore),
     /// A task was interrupted, and should end soon.
     Interrupted(Ticket),
     /// It is to end.
@@ -143,6 +146,16 @@ impl<H> MemberState<H> {
         receiver
     }
 
+    /// The store in this process has something to say to the coordinator.
+    pub(crate) fn store_says(&mut self, word: FromStore) {
+        self.member.from_store(word, &mut self.effects);
+    }
+
+    /// Where the store of a node listens, as far as this process knows.
+    pub(crate) fn address_of(&self, node: NodeNumber) -> Option<Rendezvous> {
+        self.member.address_of(node).cloned()
+    }
+
     pub(crate) fn take_work(&mut self) -> Option<HostWork> {
         self.work.pop_front()
     }
@@ -236,7 +249,7 @@ impl<H> MemberState<H> {
             }
             MemberEffect::StartTask { ticket, function, arguments: bytes, needs, carries } => {
                 let arguments = ArrivedArguments { bytes, needs, carries };
-                let start = self.tasks.start(ticket, function, arguments);
+                let start = self.tasks.start(ticket, function, arguments, self.member.store_as(ticket));
                 start.into_iter().for_each(|start| self.push_work(HostWork::StartTask(start)));
             }
             MemberEffect::Interrupt { ticket } if self.tasks.interrupt(ticket) => {
@@ -244,6 +257,7 @@ impl<H> MemberState<H> {
             }
             MemberEffect::Interrupt { ticket } => self.push_work(HostWork::Interrupt { ticket }),
             MemberEffect::Rest { rest } => self.tasks.begin_rest(rest),
+            MemberEffect::Store(word) => self.tell(ProcessEvent::Store(word)),
             MemberEffect::End => self.tell(ProcessEvent::End),
         }
     }

@@ -26,7 +26,7 @@ mod running_task;
 mod task_table;
 mod tasks;
 
-pub(crate) use accepting::accept_callers;
+pub(crate) use accepting::{CalleeSockets, accept_callers};
 pub(crate) use arrived::ArrivedArguments;
 pub(crate) use calls::{Answer, OutgoingCall, ReferenceTerms, SentCall, StartedCall, StreamItem, WhenFull};
 pub(crate) use dialing::{Dialer, keep_coordinator};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use cohabit_application_core::{TaskWait, Ticket};
+use cohabit_application_core::{ObjectId, TaskWait, Ticket};
 use futures::future::{AbortHandle, AbortRegistration};
 use futures::task::AtomicWaker;
 
@@ -22,6 +22,8 @@ static UNKNOWN_CALLER: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub(crate) struct RunningTask {
     ticket: Ticket,
+    /// The lost object that it makes again.
+    remakes: Option<ObjectId>,
     abort: AbortHandle,
     unended_calls: AtomicUsize,
     /// How many of them are calls of tasks that were polled, and so are waited for.
@@ -59,10 +61,11 @@ pub(super) struct StoreWait {
 }
 
 impl RunningTask {
-    pub(super) fn new(ticket: Ticket) -> (Arc<RunningTask>, AbortRegistration) {
+    pub(super) fn new(ticket: Ticket, remakes: Option<ObjectId>) -> (Arc<RunningTask>, AbortRegistration) {
         let (abort, registration) = AbortHandle::new_pair();
         let task = RunningTask {
             ticket,
+            remakes,
             abort,
             unended_calls: AtomicUsize::new(0),
             awaited_tasks: AtomicUsize::new(0),
@@ -81,6 +84,11 @@ impl RunningTask {
 
     pub(crate) const fn ticket(&self) -> Ticket {
         self.ticket
+    }
+
+    /// The lost object that the present code makes again: its value is to be stored under that name.
+    pub(crate) fn remakes_now() -> Option<ObjectId> {
+        CURRENT.with_borrow(|task| task.as_ref().and_then(|task| task.remakes))
     }
 
     /// It ends at its next await; a plain function asks whether it should.
@@ -236,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_task_knows_its_calls_and_whether_it_is_cancelled() {
-        let (task, _registration) = RunningTask::new(Ticket(7));
+        let (task, _registration) = RunningTask::new(Ticket(7), None);
         let mut call = task.run(|| {
             assert!(!cancelled());
             UnendedCall::begin(CalleeKind::Task)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cohabit_application_core::Ticket;
+use cohabit_application_core::{ObjectId, Ticket};
 use futures::future::AbortRegistration;
 
 use super::arrived::ArrivedArguments;
@@ -52,17 +52,18 @@ impl TaskTable {
         TaskTable { running: HashMap::new(), phase: TaskPhase::Serving, rest: None }
     }
 
-    /// A task begins; none if the process is to end.
+    /// A task begins, perhaps one that makes a lost object again; none if the process is to end.
     pub(super) fn start(
         &mut self,
         ticket: Ticket,
         function: u32,
         arguments: ArrivedArguments,
+        remakes: Option<ObjectId>,
     ) -> Option<TaskStart> {
         if self.is_stopping() {
             return None;
         }
-        let (task, abort) = RunningTask::new(ticket);
+        let (task, abort) = RunningTask::new(ticket, remakes);
         self.running.insert(ticket, Arc::clone(&task));
         Some(TaskStart { task, abort, function, arguments })
     }
@@ -140,7 +141,7 @@ mod tests {
         let mut tasks = TaskTable::new();
         let start = |tasks: &mut TaskTable, ticket| {
             let arguments = ArrivedArguments { bytes: Bytes::new(), needs: Vec::new(), carries: Vec::new() };
-            tasks.start(Ticket(ticket), 0, arguments).map(|start| start.task)
+            tasks.start(Ticket(ticket), 0, arguments, None).map(|start| start.task)
         };
         start(&mut tasks, 1).unwrap();
         let second = start(&mut tasks, 2).unwrap();

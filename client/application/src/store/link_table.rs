@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cohabit_application_core::{CallError, ObjectId, StoreReply, StoreRequest};
 use cohabit_memory::{MemoryError, MemoryMapping, SealedMemory, WeakMapping};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::transport::LinkFailure;
@@ -25,12 +25,21 @@ pub(super) type MakerResult = Result<MakerReply, CallError>;
 /// What a reader waits for.
 pub(super) type ReaderResult = Result<MemoryMapping, CallError>;
 
+/// What a reader is told.
+#[derive(Debug)]
+pub(super) enum ReadProgress {
+    /// The object has to come from another node.
+    Fetching,
+    /// It is mapped, or never will be.
+    Ended(ReaderResult),
+}
+
 /// What a reader does next.
 pub(super) enum ReadStep {
     /// The object is mapped.
     Mapped(MemoryMapping),
     /// It is on its way. `is_first` says that the store has not been asked yet.
-    Wait { result: oneshot::Receiver<ReaderResult>, is_first: bool },
+    Wait { progress: UnboundedReceiver<ReadProgress>, is_first: bool },
 }
 
 /// Shared by the connection and those that use it. No mapping is dropped under its lock, since that takes the
@@ -51,7 +60,9 @@ struct LinkState {
 /// Those that wait for one object.
 #[derive(Debug)]
 struct WaitingReaders {
-    readers: Vec<oneshot::Sender<ReaderResult>>,
+    readers: Vec<UnboundedSender<ReadProgress>>,
+    /// It has to come from another node.
+    is_fetching: bool,
     /// Kept until the answer, whether somebody still waits for it or not.
     _permit: OwnedSemaphorePermit,
 }
@@ -101,11 +112,16 @@ impl LinkTable {
         if let Some(failure) = &state.failure {
             return Err(CallError::ObjectLost(failure.clone()));
         }
-        let (sender, result) = oneshot::channel();
+        let (sender, progress) = unbounded_channel();
         let is_first = !state.readers.contains_key(&object);
-        let waiting = WaitingReaders { readers: Vec::new(), _permit: permit };
-        state.readers.entry(object).or_insert(waiting).readers.push(sender);
-        Ok(ReadStep::Wait { result, is_first })
+        let waiting = WaitingReaders { readers: Vec::new(), is_fetching: false, _permit: permit };
+        let waiting = state.readers.entry(object).or_insert(waiting);
+        if waiting.is_fetching {
+            // The receiver is here.
+            let _told = sender.send(ReadProgress::Fetching);
+        }
+        waiting.readers.push(sender);
+        Ok(ReadStep::Wait { progress, is_first })
     }
 
     /// A maker waits for the next reply to it.
@@ -148,6 +164,7 @@ impl LinkTable {
             (StoreReply::HandOver { object, bytes }, Some(memory)) => {
                 self.map(object, SealedMemory::from_fd(memory, bytes), requests);
             }
+            (StoreReply::Fetching { object }, None) => self.note_fetching(object),
             (StoreReply::Refused { object, error }, None) => match self.take_maker(object) {
                 // As above.
                 Some(maker) => drop(maker.send(Err(error))),
@@ -171,7 +188,8 @@ impl LinkTable {
             let _told = maker.send(Err(CallError::Refused(text.to_owned())));
         }
         for reader in readers.into_values().flat_map(|it| it.readers) {
-            let _told = reader.send(Err(CallError::ObjectLost(text.to_owned())));
+            let lost = CallError::ObjectLost(text.to_owned());
+            let _told = reader.send(ReadProgress::Ended(Err(lost)));
         }
     }
 
@@ -210,7 +228,17 @@ impl LinkTable {
         let waiting = self.state().readers.remove(&object);
         for reader in waiting.into_iter().flat_map(|it| it.readers) {
             // It may not wait any more.
-            let _told = reader.send(result.clone());
+            let _told = reader.send(ReadProgress::Ended(result.clone()));
+        }
+    }
+
+    fn note_fetching(&self, object: ObjectId) {
+        let mut state = self.state();
+        let Some(waiting) = state.readers.get_mut(&object) else { return };
+        waiting.is_fetching = true;
+        for reader in &waiting.readers {
+            // As above.
+            let _told = reader.send(ReadProgress::Fetching);
         }
     }
 

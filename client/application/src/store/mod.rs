@@ -11,6 +11,10 @@
 //!          the last reader has gone: Unmapped ──▶
 //! ```
 //!
+//! What is not on this node comes from another one, as the coordinator says: the store tells it what is
+//! wanted ([`FromStore`](cohabit_application_core::FromStore)), is told where it is
+//! ([`ToStore`](cohabit_application_core::ToStore)), and fetches it from the store there.
+//!
 //! Each process has one connection, which `transport` lets in like any other. Frames have at most 1 KiB; the
 //! bytes of objects never travel, for all map the same memory. The end of a connection is the end of one
 //! side: what it had reserved goes, and what it has stored stays.
@@ -22,23 +26,28 @@
 //! node_store   the thread, its channel  settings      what it may use (file_limit)
 //!   server       effects of the core      object_memory descriptors     refusal why not, in words
 //!   server_connection one process         reply_queue   what it is told
-//! frame_stream frames with descriptors, both ways
+//!   server_fetch what the coordinator says          transfer      objects from node to node
+//! frame_stream frames with descriptors, both ways     network       connections with other nodes
 //! ```
 
 mod file_limit;
 mod frame_stream;
 mod link_table;
+mod network;
 mod node_store;
 mod object_memory;
 mod refusal;
 mod reply_queue;
 mod server;
 mod server_connection;
+mod server_fetch;
 mod settings;
 mod store_link;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
+pub(crate) use network::{NodeAddresses, admit_store, connect_stores};
 pub(crate) use node_store::{NodeStore, StoreEnded};
-pub(crate) use settings::{ROOM_PATIENCE, StoreSettings};
+pub(crate) use settings::{StoreOutlets, StoreSettings};
 pub(crate) use store_link::StoreLink;

@@ -1,11 +1,13 @@
 //! The store of this node as its process knows it: a thread with a channel.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 use std::thread;
 
-use cohabit_application_core::{ObjectId, StoreFigures};
+#[cfg(test)]
+use cohabit_application_core::ObjectId;
+use cohabit_application_core::{StoreFigures, ToStore};
+#[cfg(test)]
 use cohabit_types::AttemptId;
 use tokio::net::UnixListener;
 use tokio::runtime;
@@ -16,7 +18,8 @@ use tokio::task::{LocalSet, spawn_local};
 use super::file_limit::raise_file_limit;
 use super::server::StoreServer;
 use super::server_connection::serve;
-use super::settings::StoreSettings;
+use super::settings::{StoreOutlets, StoreSettings};
+use super::transfer::{ConnectionOpening, serve_fetches};
 use crate::transport::{HelloCheck, SocketDirectory, SocketName, accept_members};
 
 /// Threads that allocate, free and move memory.
@@ -29,11 +32,12 @@ pub(crate) struct NodeStore {
 }
 
 /// What the process of a store asks of it.
-#[derive(Debug)]
 enum StoreCommand {
-    Free(ObjectId),
-    Forget { maker: AttemptId, keep: BTreeSet<ObjectId> },
-    Tell(oneshot::Sender<StoreFigures>),
+    /// What the coordinator says.
+    Obey(ToStore),
+    /// A connection of the store of another node.
+    Serve(ConnectionOpening),
+    Describe(oneshot::Sender<StoreFigures>),
 }
 
 /// The thread of the store has ended.
@@ -43,7 +47,7 @@ pub(crate) struct StoreEnded;
 
 impl NodeStore {
     /// Starts the store: it listens in the directory for the processes that know what `check` says, and
-    /// raises the limit of this process on open files.
+    /// raises the limit of this process on open files. What the coordinator is to know goes to the outlets.
     ///
     /// # Errors
     /// If there is no socket or no thread.
@@ -51,6 +55,7 @@ impl NodeStore {
         directory: &SocketDirectory,
         check: HelloCheck,
         settings: StoreSettings,
+        outlets: StoreOutlets,
     ) -> io::Result<NodeStore> {
         let listener = directory.bind(SocketName::Store)?;
         let most_objects = usize::try_from(raise_file_limit() / 2).unwrap_or(usize::MAX);
@@ -66,7 +71,7 @@ impl NodeStore {
                     Ok(listener) => listener,
                     Err(error) => return tracing::error!(%error, "the store of objects cannot listen"),
                 };
-                let server = Rc::new(StoreServer::new(settings, most_objects));
+                let server = Rc::new(StoreServer::new(settings, outlets, most_objects));
                 let accepting = Rc::clone(&server);
                 spawn_local(accept_members(listener, check, move |stream, buffer, hello| {
                     spawn_local(serve(Rc::clone(&accepting), stream, buffer, hello));
@@ -78,14 +83,27 @@ impl NodeStore {
         Ok(NodeStore { commands })
     }
 
+    /// Does what the coordinator says.
+    pub(crate) fn obey(&self, word: ToStore) {
+        self.command(StoreCommand::Obey(word));
+    }
+
+    /// Serves a connection that the store of another node has dialed, and that is opened on the thread of the
+    /// store. Whoever is at the other end gets every object that it names.
+    pub(crate) fn serve_network(&self, opening: ConnectionOpening) {
+        self.command(StoreCommand::Serve(opening));
+    }
+
     /// Nobody holds an object any more. Its memory goes once no process maps it.
-    pub(crate) fn free(&self, object: ObjectId) {
-        self.command(StoreCommand::Free(object));
+    #[cfg(test)]
+    pub(super) fn free(&self, object: ObjectId) {
+        self.obey(ToStore::Free { object });
     }
 
     /// A process has ended: of the objects that it named, these alone are held.
-    pub(crate) fn forget(&self, maker: AttemptId, keep: impl IntoIterator<Item = ObjectId>) {
-        self.command(StoreCommand::Forget { maker, keep: keep.into_iter().collect() });
+    #[cfg(test)]
+    pub(super) fn forget(&self, maker: AttemptId, keep: impl IntoIterator<Item = ObjectId>) {
+        self.obey(ToStore::Forget { maker, keep: keep.into_iter().collect() });
     }
 
     /// What the store has.
@@ -94,7 +112,7 @@ impl NodeStore {
     /// If its thread has ended.
     pub(crate) async fn figures(&self) -> Result<StoreFigures, StoreEnded> {
         let (sender, receiver) = oneshot::channel();
-        self.command(StoreCommand::Tell(sender));
+        self.command(StoreCommand::Describe(sender));
         receiver.await.map_err(|_| StoreEnded)
     }
 
@@ -109,9 +127,9 @@ impl NodeStore {
 async fn obey(server: &Rc<StoreServer>, mut commands: UnboundedReceiver<StoreCommand>) {
     while let Some(command) = commands.recv().await {
         match command {
-            StoreCommand::Free(object) => server.change(|core, effects| core.free(object, effects)),
-            StoreCommand::Forget { maker, keep } => server.forget(maker, keep),
-            StoreCommand::Tell(asking) => {
+            StoreCommand::Obey(word) => server.obey(word),
+            StoreCommand::Serve(opening) => drop(spawn_local(serve_fetches(Rc::clone(server), opening))),
+            StoreCommand::Describe(asking) => {
                 // Nobody may wait for it any more.
                 let _told = asking.send(server.figures());
             }

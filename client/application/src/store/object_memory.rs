@@ -36,6 +36,13 @@ pub(super) enum SharedMemory {
     Sealed(Arc<SealedMemory>),
 }
 
+/// The bytes of an object that another node fetches.
+#[derive(Debug, Clone)]
+pub(super) enum ObjectSource {
+    Memory(Arc<SealedMemory>),
+    Disk(Arc<SpillFile>),
+}
+
 /// Something that takes time to drop.
 pub(super) type Discarded = Box<dyn Any + Send>;
 
@@ -75,7 +82,7 @@ impl ObjectMemories {
         Ok(())
     }
 
-    /// An object has come back from disk.
+    /// An object has come back from disk, or from another node.
     pub(super) fn came_back(&mut self, object: ObjectId, memory: SealedMemory) {
         self.memory.insert(object, ObjectMemory::Sealed(Arc::new(memory)));
     }
@@ -92,6 +99,12 @@ impl ObjectMemories {
             ObjectMemory::Fresh(memory) => Some(Arc::clone(memory)),
             ObjectMemory::Awaited(_) | ObjectMemory::Sealed(_) => None,
         }
+    }
+
+    /// What another node can fetch, wherever it lies.
+    pub(super) fn source(&self, object: ObjectId) -> Option<ObjectSource> {
+        let sealed = self.sealed(object).map(ObjectSource::Memory);
+        sealed.or_else(|| self.on_disk(object).map(ObjectSource::Disk))
     }
 
     pub(super) fn spilled(&mut self, object: ObjectId, file: SpillFile) {

@@ -38,7 +38,7 @@ impl RefusedRequest<'_> {
                  that the process of the store may have open (ulimit -Hn)"
             )),
             StoreRefusal::Exists => CallError::Refused(format!("object {object} is there already")),
-            StoreRefusal::Unknown | StoreRefusal::Freed | StoreRefusal::Abandoned => {
+            StoreRefusal::Unknown | StoreRefusal::Freed => {
                 CallError::ObjectLost(format!("object {object}: {reason}"))
             }
             StoreRefusal::Unreadable => {
@@ -75,7 +75,16 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn shortened(mut text: String) -> String {
+/// An error of others that fits a frame.
+pub(super) fn bounded(error: CallError) -> CallError {
+    let text = error.to_string();
+    match text.len() > LONGEST_TEXT {
+        true => CallError::ObjectLost(shortened(text)),
+        false => error,
+    }
+}
+
+pub(super) fn shortened(mut text: String) -> String {
     if text.len() > LONGEST_TEXT {
         text.truncate(text.floor_char_boundary(LONGEST_TEXT));
         text.push('…');

@@ -7,8 +7,8 @@ use std::panic::resume_unwind;
 use std::rc::Rc;
 
 use cohabit_application_core::{
-    MAX_STORE_WAITS, ObjectId, ObjectKind, ObjectStore, ObjectStoreEffect, StoreFigures, StoreReply,
-    StoreRequest, TransferResult,
+    FromStore, MAX_STORE_WAITS, NodeNumber, ObjectId, ObjectKind, ObjectStore, ObjectStoreEffect,
+    StoreFigures, StoreReply, StoreRequest, TransferResult,
 };
 use cohabit_memory::{FreshMemory, MemoryError, SpillFile};
 use cohabit_types::AttemptId;
@@ -17,9 +17,10 @@ use tokio::task::{AbortHandle, JoinError, spawn_blocking, spawn_local};
 use tokio::time::sleep;
 
 use super::object_memory::{AllocationNumber, Discarded, ObjectMemories, SharedMemory};
-use super::refusal::RefusedRequest;
+use super::refusal::{RefusedRequest, bounded};
 use super::reply_queue::ReplyQueue;
-use super::settings::StoreSettings;
+use super::settings::{StoreOutlets, StoreSettings};
+use super::transfer::ServingPlaces;
 use crate::transport::LinkFailure;
 
 /// Copies between memory and disk at the same time: more of them do not make a disk faster.
@@ -28,15 +29,20 @@ const TRANSFERS: usize = 2;
 /// The store, on its thread.
 pub(super) struct StoreServer {
     settings: StoreSettings,
-    state: RefCell<ServerState>,
+    pub(super) outlets: StoreOutlets,
+    /// For nodes that fetch from here.
+    pub(super) serving: ServingPlaces,
+    pub(super) state: RefCell<NodeStoreState>,
     transfers: Semaphore,
     /// Held for reading while memory is given back, so that no allocation overtakes it.
     discards: RwLock<()>,
 }
 
-struct ServerState {
-    core: ObjectStore,
-    memories: ObjectMemories,
+pub(super) struct NodeStoreState {
+    pub(super) core: ObjectStore,
+    pub(super) memories: ObjectMemories,
+    /// The nodes that objects are fetched from.
+    pub(super) sources: BTreeMap<ObjectId, NodeNumber>,
     members: BTreeMap<AttemptId, ConnectedMember>,
     /// What is held of that which ended processes have stored, as long as their connections have not ended:
     /// what they said last may not have been read.
@@ -55,16 +61,19 @@ struct ConnectedMember {
 type Effects = Vec<ObjectStoreEffect>;
 
 impl StoreServer {
-    pub(super) fn new(settings: StoreSettings, most_objects: usize) -> StoreServer {
-        let state = ServerState {
+    pub(super) fn new(settings: StoreSettings, outlets: StoreOutlets, most_objects: usize) -> StoreServer {
+        let state = NodeStoreState {
             core: ObjectStore::new(settings.budget, most_objects),
             memories: ObjectMemories::default(),
+            sources: BTreeMap::new(),
             members: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             failure: None,
         };
         StoreServer {
             settings,
+            outlets,
+            serving: ServingPlaces::default(),
             state: RefCell::new(state),
             transfers: Semaphore::new(TRANSFERS),
             discards: RwLock::new(()),
@@ -115,7 +124,7 @@ impl StoreServer {
         match reply {
             StoreReply::Allocated { object } => memories.fresh(*object).map(SharedMemory::Fresh),
             StoreReply::HandOver { object, .. } => memories.sealed(*object).map(SharedMemory::Sealed),
-            StoreReply::Stored { .. } | StoreReply::Refused { .. } => None,
+            StoreReply::Stored { .. } | StoreReply::Fetching { .. } | StoreReply::Refused { .. } => None,
         }
     }
 
@@ -135,16 +144,27 @@ impl StoreServer {
                 let kind = ObjectKind::Primary;
                 self.change(|core, effects| core.reserve(object, bytes, kind, from, effects));
             }
+            StoreRequest::Remake { object, bytes } => {
+                if self.state.borrow().core.has(object) {
+                    self.state.borrow().reply(from, StoreReply::Stored { object });
+                } else {
+                    self.begin_wait(from, object)?;
+                    let kind = ObjectKind::Primary;
+                    self.change(|core, effects| core.reserve(object, bytes, kind, from, effects));
+                }
+            }
             StoreRequest::Filled { object } => {
-                check_maker(object, from)?;
+                self.check_making(object, from)?;
                 self.state.borrow_mut().memories.seal(object).map_err(LinkFailure::Protocol)?;
                 self.change(|core, effects| core.filled(object, effects));
                 self.state.borrow().reply(from, StoreReply::Stored { object });
             }
             StoreRequest::Abandon { object } => {
-                check_maker(object, from)?;
                 self.state.borrow_mut().end_wait(from, object);
-                self.change(|core, effects| core.abandoned(object, from, effects));
+                // An object that it did not name may have been refused to it, or be complete: it stays.
+                if object.maker == from || self.state.borrow().core.is_made_by(object, from) {
+                    self.change(|core, effects| core.abandoned(object, from, effects));
+                }
             }
             StoreRequest::Want { object } => {
                 self.begin_wait(from, object)?;
@@ -157,6 +177,14 @@ impl StoreServer {
         Ok(())
     }
 
+    /// A process fills the memory alone that it has reserved.
+    fn check_making(&self, object: ObjectId, from: AttemptId) -> Result<(), LinkFailure> {
+        match self.state.borrow().core.is_made_by(object, from) {
+            true => Ok(()),
+            false => Err(LinkFailure::Protocol(format!("it has no memory for object {object}"))),
+        }
+    }
+
     /// From now on a process waits for an object, until it gets an answer or has waited long enough.
     fn begin_wait(self: &Rc<StoreServer>, by: AttemptId, object: ObjectId) -> Result<(), LinkFailure> {
         let mut state = self.state.borrow_mut();
@@ -165,13 +193,32 @@ impl StoreServer {
             let text = format!("it waits for object {object} twice, or for more than {MAX_STORE_WAITS}");
             return Err(LinkFailure::Protocol(text));
         }
+        waits.insert(object, self.patience_for(object, by));
+        Ok(())
+    }
+
+    /// Ends a wait for room.
+    fn patience_for(self: &Rc<StoreServer>, object: ObjectId, by: AttemptId) -> AbortHandle {
         let server = Rc::clone(self);
         let timer = spawn_local(async move {
             sleep(server.settings.patience).await;
             server.change(|core, effects| core.timed_out(object, by, effects));
         });
-        waits.insert(object, timer.abort_handle());
-        Ok(())
+        timer.abort_handle()
+    }
+
+    /// Those who wait for an object begin to wait for room: until now they waited for another node.
+    pub(super) fn restart_patience(self: &Rc<StoreServer>, object: ObjectId) {
+        for (by, member) in &mut self.state.borrow_mut().members {
+            if let Some(timer) = member.waits.get_mut(&object) {
+                std::mem::replace(timer, self.patience_for(object, *by)).abort();
+            }
+        }
+    }
+
+    /// Tells the process of the store, which may have ended.
+    pub(super) fn tell(&self, word: FromStore) {
+        let _told = self.outlets.told.send(word);
     }
 
     /// Changes the core, and carries out what follows.
@@ -184,7 +231,7 @@ impl StoreServer {
         }
     }
 
-    fn carry_out(self: &Rc<StoreServer>, state: &mut ServerState, effect: ObjectStoreEffect) {
+    fn carry_out(self: &Rc<StoreServer>, state: &mut NodeStoreState, effect: ObjectStoreEffect) {
         let server = Rc::clone(self);
         match effect {
             ObjectStoreEffect::Allocate { object, bytes, maker } => {
@@ -210,6 +257,21 @@ impl StoreServer {
                     failure: state.failure.as_deref(),
                 };
                 let error = refused.error();
+                state.answer(to, object, StoreReply::Refused { object, error });
+            }
+            ObjectStoreEffect::AwaitFetch { object, to } => state.reply(to, StoreReply::Fetching { object }),
+            ObjectStoreEffect::Ask { object } => self.tell(FromStore::Wants { object }),
+            ObjectStoreEffect::Fetch { object, bytes } => {
+                let number = state.memories.allocate(object);
+                spawn_local(server.fetch(object, number, bytes));
+            }
+            ObjectStoreEffect::FetchSettled { object } => {
+                state.sources.remove(&object);
+                self.tell(FromStore::Fetched { object, result: Ok(()) });
+            }
+            ObjectStoreEffect::CopyDropped { object } => self.tell(FromStore::Dropped { object }),
+            ObjectStoreEffect::Lose { object, to, error } => {
+                let error = bounded(error);
                 state.answer(to, object, StoreReply::Refused { object, error });
             }
         }
@@ -277,24 +339,24 @@ impl StoreServer {
     }
 
     /// Runs work that takes memory, after all that was given back before is free.
-    async fn allocating<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) async fn allocating<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         drop(self.discards.write().await);
         blocking(work).await
     }
 
     /// Gives back memory or disk space.
-    async fn discard(self: Rc<StoreServer>, discarded: Discarded) {
+    pub(super) async fn discard(self: Rc<StoreServer>, discarded: Discarded) {
         let _discarding = self.discards.read().await;
         blocking(move || drop(discarded)).await;
     }
 
-    fn note_failure(&self, object: ObjectId, action: &str, error: &MemoryError) {
+    pub(super) fn note_failure(&self, object: ObjectId, action: &str, error: &MemoryError) {
         tracing::warn!(%object, %error, "{action}");
         self.state.borrow_mut().failure = Some(format!("{action}: {error}"));
     }
 }
 
-impl ServerState {
+impl NodeStoreState {
     /// A process that waits for an object waits no longer.
     fn answer(&mut self, to: AttemptId, object: ObjectId, reply: StoreReply) {
         self.end_wait(to, object);
@@ -314,7 +376,7 @@ impl ServerState {
 }
 
 /// Runs work on a thread that may block. A panic of it is one of whoever waits.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(result) => result,
         Err(Ok(panic)) => resume_unwind(panic),

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender,
 use tokio::sync::{OnceCell, Semaphore, oneshot};
 
 use super::frame_stream::{FrameReader, send_frame};
-use super::link_table::{LinkTable, MakerReply, MakerResult, ReadStep};
+use super::link_table::{LinkTable, MakerReply, MakerResult, ReadProgress, ReadStep};
 use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, introduce};
 
 /// The connection of a process with the store of its node. It is opened when it is first used; when it ends,
@@ -82,18 +82,37 @@ impl StoreLink {
     /// # Errors
     /// `StoreFull` if there was no room for too long; `Refused` if there is no store, or the connection ends.
     pub(crate) async fn store(&self, object: ObjectId, writer: ObjectWriter) -> Result<(), CallError> {
+        let reserve = StoreRequest::Reserve { object, bytes: writer.bytes() };
+        self.store_after(reserve, object, writer).await
+    }
+
+    /// Stores an object that another process named and that is lost. It is well if the node has it already.
+    ///
+    /// # Errors
+    /// As [`StoreLink::store`].
+    pub(crate) async fn remake(&self, object: ObjectId, writer: ObjectWriter) -> Result<(), CallError> {
+        let remake = StoreRequest::Remake { object, bytes: writer.bytes() };
+        self.store_after(remake, object, writer).await
+    }
+
+    async fn store_after(
+        &self,
+        request: StoreRequest,
+        object: ObjectId,
+        writer: ObjectWriter,
+    ) -> Result<(), CallError> {
         let requests = self.requests().await.map_err(CallError::Refused)?;
         let permit = self.permits.acquire().await.map_err(|_| CallError::Cancelled)?;
         let bytes = writer.bytes();
         let allocated = self.table.await_reply(object)?;
         let mut reservation =
             Reservation { object, table: &self.table, requests: &requests, is_settled: false };
-        let answer = ask(&requests, StoreRequest::Reserve { object, bytes }, allocated).await;
-        // What the store has refused may be an object that is there.
-        reservation.is_settled = answer.is_err();
+        let answer = ask(&requests, request, allocated).await;
+        // What the store has refused, or has already, is not this one's.
+        reservation.is_settled = !matches!(answer, Ok(MakerReply::Allocated(_)));
         let memory = match answer? {
             MakerReply::Allocated(memory) => memory,
-            MakerReply::Stored => return Err(out_of_order()),
+            MakerReply::Stored => return Ok(()),
         };
         drop(permit);
         let filled = self.runtime.spawn_blocking(move || fill(memory, &writer)).await;
@@ -111,13 +130,24 @@ impl StoreLink {
         }
     }
 
+    /// Reads an object, wherever it has to come from.
+    #[cfg(test)]
+    pub(super) async fn read(&self, object: ObjectId) -> Result<MemoryMapping, CallError> {
+        self.read_noting(object, || ()).await
+    }
+
     /// The bytes of an object. It stays mapped while a clone of the mapping lives, and those who read it at
-    /// the same time share the mapping.
+    /// the same time share the mapping. `begin_wait` is called while this is polled, once the object has to
+    /// come from another node; what it returns is dropped after the wait.
     ///
     /// # Errors
-    /// `ObjectLost` if the store has it no longer, or the connection ends; `StoreFull` if it is on disk and
-    /// there was no room in memory for too long.
-    pub(crate) async fn read(&self, object: ObjectId) -> Result<MemoryMapping, CallError> {
+    /// `ObjectLost` if no store has it any more, or the connection ends; `StoreFull` if there was no room in
+    /// memory for too long.
+    pub(crate) async fn read_noting<W>(
+        &self,
+        object: ObjectId,
+        begin_wait: impl Fn() -> W,
+    ) -> Result<MemoryMapping, CallError> {
         if let Some(mapping) = self.table.mapped(object) {
             return Ok(mapping);
         }
@@ -125,12 +155,19 @@ impl StoreLink {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| CallError::Cancelled)?;
         match self.table.read(object, permit)? {
             ReadStep::Mapped(mapping) => Ok(mapping),
-            ReadStep::Wait { result, is_first } => {
+            ReadStep::Wait { mut progress, is_first } => {
                 if is_first {
                     // If the connection has ended, the table says so.
                     let _asked = requests.send(StoreRequest::Want { object });
                 }
-                result.await.map_err(|_| CallError::ObjectLost(closed()))?
+                let mut wait = None;
+                loop {
+                    match progress.recv().await {
+                        Some(ReadProgress::Fetching) => _ = wait.get_or_insert_with(&begin_wait),
+                        Some(ReadProgress::Ended(result)) => return result,
+                        None => return Err(CallError::ObjectLost(closed())),
+                    }
+                }
             }
         }
     }

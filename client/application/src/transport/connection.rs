@@ -6,12 +6,11 @@ use std::task::Poll;
 
 use bytes::{Buf, BytesMut};
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
-use tokio::net::unix::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::frame_codec::ReceivedFrames;
 use super::link_failure::LinkFailure;
+use super::member_stream::MemberStream;
 use super::send_buffer::{MAX_FRAME, SendBuffer};
 
 /// How much is read at once, in bytes.
@@ -38,7 +37,7 @@ pub(crate) trait FrameHandler {
 /// # Errors
 /// If the connection breaks, or the frame is no `T`.
 pub(super) async fn read_hello<T: DeserializeOwned>(
-    stream: &mut UnixStream,
+    stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut BytesMut,
 ) -> Result<T, LinkFailure> {
     loop {
@@ -48,18 +47,31 @@ pub(super) async fn read_hello<T: DeserializeOwned>(
             buffer.advance(taken);
             return Ok(hello);
         }
-        read_some(&mut stream.split().0, buffer).await?;
+        read_some(stream, buffer).await?;
     }
 }
 
 /// Carries frames until the connection ends: returns why. `buffer` has what was read already.
 pub(crate) async fn carry(
-    stream: &mut UnixStream,
+    stream: &mut MemberStream,
+    buffer: BytesMut,
+    sending: &SendBuffer,
+    endpoint: &impl FrameHandler,
+) -> LinkFailure {
+    match stream {
+        MemberStream::Node(stream) => carry_halves(stream.split(), buffer, sending, endpoint).await,
+        MemberStream::Network(stream) => {
+            carry_halves(tokio::io::split(stream), buffer, sending, endpoint).await
+        }
+    }
+}
+
+async fn carry_halves(
+    (mut reading, writing): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     mut buffer: BytesMut,
     sending: &SendBuffer,
     endpoint: &impl FrameHandler,
 ) -> LinkFailure {
-    let (mut reading, writing) = stream.split();
     let read = async move {
         loop {
             let mut frames = ReceivedFrames::new(&buffer, MAX_FRAME);
@@ -80,7 +92,7 @@ pub(crate) async fn carry(
 }
 
 async fn write_frames(
-    mut writing: WriteHalf<'_>,
+    mut writing: impl AsyncWrite + Unpin,
     sending: &SendBuffer,
     endpoint: &impl FrameHandler,
 ) -> Result<std::convert::Infallible, LinkFailure> {
@@ -92,10 +104,12 @@ async fn write_frames(
         endpoint.acknowledge();
         bytes = sending.take(bytes).ok_or(LinkFailure::Closed)?;
         writing.write_all(&bytes).await?;
+        // TLS may have kept some of it.
+        writing.flush().await?;
     }
 }
 
-async fn read_some(reading: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> Result<(), LinkFailure> {
+async fn read_some(reading: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> Result<(), LinkFailure> {
     buffer.reserve(READ_BYTES);
     match reading.read_buf(buffer).await? {
         0 => Err(LinkFailure::Broken(io::ErrorKind::UnexpectedEof.into())),

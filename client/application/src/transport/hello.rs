@@ -10,8 +10,8 @@ pub(crate) trait ConnectionHello: Serialize + DeserializeOwned + 'static {
     /// That of the application.
     fn secret(&self) -> &ApplicationSecret;
 
-    /// Who is to accept the connection.
-    fn to(&self) -> AttemptId;
+    /// Who is to accept the connection; none if it does not matter which process of the application does.
+    fn to(&self) -> Option<AttemptId>;
 }
 
 /// The first frame of a connection that carries a session.
@@ -26,12 +26,26 @@ pub(crate) struct MemberHello {
 }
 
 /// Which session a connection is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum HelloPurpose {
-    /// That of a process of this role with its coordinator.
-    Coordinator(RunnerRole),
+    /// That of a process with its coordinator.
+    Coordinator {
+        /// What it runs.
+        role: RunnerRole,
+        /// The name of its node.
+        node: String,
+    },
     /// That of a caller with the process of an actor.
     Calls,
+}
+
+/// The first frame of a connection that hands a connection from another node over to its process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HandOverHello {
+    /// That of the application.
+    pub(crate) secret: ApplicationSecret,
+    /// The process that it is for.
+    pub(crate) to: AttemptId,
 }
 
 /// The first frame of a connection with the store of a node.
@@ -50,8 +64,18 @@ impl ConnectionHello for MemberHello {
         &self.secret
     }
 
-    fn to(&self) -> AttemptId {
-        self.hello.to
+    fn to(&self) -> Option<AttemptId> {
+        Some(self.hello.to)
+    }
+}
+
+impl ConnectionHello for HandOverHello {
+    fn secret(&self) -> &ApplicationSecret {
+        &self.secret
+    }
+
+    fn to(&self) -> Option<AttemptId> {
+        Some(self.to)
     }
 }
 
@@ -60,7 +84,7 @@ impl ConnectionHello for StoreHello {
         &self.secret
     }
 
-    fn to(&self) -> AttemptId {
-        self.to
+    fn to(&self) -> Option<AttemptId> {
+        Some(self.to)
     }
 }

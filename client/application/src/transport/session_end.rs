@@ -104,6 +104,11 @@ impl<F: Clone + Serialize> SessionEnd<F> {
         }
     }
 
+    /// The last connection that was opened, which may have ended.
+    pub(crate) const fn last_link(&self) -> LinkNumber {
+        self.session.last_link()
+    }
+
     /// Ends the connection.
     pub(crate) fn close(&self) {
         if let Some(connection) = &self.connection {

@@ -16,6 +16,8 @@ use tokio::net::{UnixListener, UnixStream};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketName {
     Member(AttemptId),
+    /// That at which a member takes its connections from other nodes.
+    HandOver(AttemptId),
     /// That of the store of the node.
     Store,
 }
@@ -70,6 +72,9 @@ impl SocketDirectory {
         let directory = format!("/proc/self/fd/{}", self.0.as_raw_fd());
         match name {
             SocketName::Member(AttemptId { job, attempt }) => format!("{directory}/{job}-{attempt}"),
+            SocketName::HandOver(AttemptId { job, attempt }) => {
+                format!("{directory}/{job}-{attempt}-network")
+            }
             SocketName::Store => format!("{directory}/store"),
         }
         .into()

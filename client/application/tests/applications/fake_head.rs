@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::fake_jobs::{FakeJob, Jobs, Places};
 
-/// A head with one node.
+/// A head with one node or two.
 #[derive(Clone)]
 pub(crate) struct FakeHead(Arc<Shared>);
 
@@ -49,6 +49,16 @@ impl FakeHead {
 
     /// A head whose node has room for so many runners of tasks at a time.
     pub(crate) async fn with_runners(most_runners: usize) -> FakeHead {
+        FakeHead::with(most_runners, None).await
+    }
+
+    /// A head with two nodes: one runs the coordinator of an application, the other one its children.
+    pub(crate) async fn with_two_nodes() -> FakeHead {
+        let free = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        FakeHead::with(4, Some(free.map(|listener| listener.local_addr().unwrap().port()))).await
+    }
+
+    async fn with(most_runners: usize, ports: Option<[u16; 2]>) -> FakeHead {
         let folder = tempfile::tempdir().unwrap();
         let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
         let tokens = TokenStore::open(&folder.path().join("tokens"), identity.fingerprint()).unwrap();
@@ -60,6 +70,7 @@ impl FakeHead {
             head: listener.local_addr().to_string(),
             token: token.expose(),
             folder: folder.path().to_owned(),
+            ports,
         };
         let head = FakeHead(Arc::new(Shared {
             folder,
@@ -111,6 +122,7 @@ impl FakeHead {
             program: program.file_name().unwrap().to_str().unwrap().to_owned(),
             role: RunnerRole::Main,
             arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
+            node: None,
         };
         self.add(self.spec("joined", Entrypoint::Runner(work)))
     }

@@ -9,8 +9,8 @@ use std::process::{ExitStatus, Stdio};
 
 use cohabit_client::types::{
     ApplicationAccess, ApplicationCredentials, ApplicationRole, ApplicationSecret, AttemptId, AttemptRecord,
-    Entrypoint, JobId, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, RunnerRole, Signal,
-    Time,
+    Entrypoint, JobId, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Rendezvous,
+    RunnerRole, Signal, Time,
 };
 use nix::sys::signal::{Signal as Kill, kill};
 use nix::unistd::Pid;
@@ -33,6 +33,8 @@ pub(crate) struct Places {
     pub(crate) token: String,
     /// For sockets, checkpoints and programs.
     pub(crate) folder: PathBuf,
+    /// The ports of the application on the nodes of its coordinator and of its children, if those are two.
+    pub(crate) ports: Option<[u16; 2]>,
 }
 
 impl FakeJob {
@@ -98,6 +100,15 @@ impl FakeJob {
         let attempt = self.record.attempt + 1;
         let member = self.record.id.attempt(attempt);
         let role = self.spec.entrypoint.role().expect("a part of an application");
+        let (root, child) = places.nodes();
+        let is_root = role == ApplicationRole::Coordinator;
+        let node = if is_root { root } else { child };
+        let (root_port, child_port) = places.ports.map(|[root, child]| (at(root), at(child))).unzip();
+        let port = match role {
+            ApplicationRole::Coordinator => root_port.clone(),
+            ApplicationRole::Runner(RunnerRole::Store) => child_port,
+            ApplicationRole::Runner(RunnerRole::Main | RunnerRole::Actor | RunnerRole::Tasks) => None,
+        };
         let access = ApplicationAccess {
             application: self.application,
             member,
@@ -107,8 +118,12 @@ impl FakeJob {
             },
             code: self.spec.code.clone().expect("its program"),
             head: places.head.clone(),
-            directory: places.sockets(self.application),
+            directory: places.sockets(node, self.application),
             gpus: 4,
+            node: node.into(),
+            port,
+            coordinator: root_port.filter(|_| !is_root),
+            coordinator_node: root.into(),
         };
         let (program, arguments) = match &self.spec.entrypoint {
             Entrypoint::Application(work) => (&work.program, &work.arguments),
@@ -195,11 +210,16 @@ impl FakeJob {
 }
 
 impl Places {
-    /// The directory of the sockets of an application. Its path is longer than the address of a socket may
-    /// be.
-    pub(crate) fn sockets(&self, application: AttemptId) -> PathBuf {
+    /// The nodes of the coordinators and of their children.
+    const fn nodes(&self) -> (&'static str, &'static str) {
+        ("n0", if self.ports.is_some() { "n1" } else { "n0" })
+    }
+
+    /// The directory of the sockets of an application on a node. Its path is longer than the address of a
+    /// socket may be.
+    pub(crate) fn sockets(&self, node: &str, application: AttemptId) -> PathBuf {
         let long = "sockets-".repeat(16);
-        let directory = self.folder.join(long).join(application.to_string());
+        let directory = self.folder.join(long).join(node).join(application.to_string());
         std::fs::create_dir_all(&directory).expect("a directory");
         directory
     }
@@ -228,6 +248,11 @@ fn spawn(command: &mut Command) -> Child {
             spawned => return spawned.expect("the program starts"),
         }
     }
+}
+
+/// Where a port of this machine is.
+fn at(port: u16) -> Rendezvous {
+    Rendezvous { address: "127.0.0.1".into(), port }
 }
 
 /// A file with the access, which has no name.

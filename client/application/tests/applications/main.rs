@@ -7,6 +7,7 @@
 mod fake_head;
 mod fake_jobs;
 mod launches;
+mod nodes;
 mod references;
 mod scenarios;
 mod strangers;

@@ -23,7 +23,7 @@ struct Hello {
 
 #[derive(Serialize, Clone, Copy)]
 enum Purpose {
-    Coordinator(RunnerRole),
+    Coordinator { role: RunnerRole, node: &'static str },
     Calls,
 }
 
@@ -53,10 +53,10 @@ async fn strangers_get_nothing() {
 
     // A short path to the same directory, for this process does not open it first.
     let sockets = head.folder().join("s");
-    symlink(head.places().sockets(root.attempt(1)), &sockets).unwrap();
+    symlink(head.places().sockets("n0", root.attempt(1)), &sockets).unwrap();
     let (coordinator, actor) = (root.attempt(1), JobId::new(3).attempt(1));
     let stranger = JobId::new(9).attempt(1);
-    let to_coordinator = Purpose::Coordinator(RunnerRole::Actor);
+    let to_coordinator = Purpose::Coordinator { role: RunnerRole::Actor, node: "n0" };
     let mut one_bit = hello(7, to_coordinator, stranger, coordinator);
     one_bit[35] ^= 1;
     let nothing = Vec::<u8>::new();

@@ -231,6 +231,10 @@ pub(crate) struct DeviceArguments {
     /// whose account it runs as [env: COHABIT_ALLOW_SHARED_ACCOUNT]
     #[arg(long)]
     pub(crate) allow_shared_account: bool,
+    /// Let no application listen at a port of this node. An application that starts here stays within the
+    /// node, and those of other nodes run no part of theirs here [env: COHABIT_NO_APPLICATION_PORTS]
+    #[arg(long)]
+    pub(crate) no_application_ports: bool,
     /// How long ranks keep running while the head is unreachable [default: 2m] [env: COHABIT_ORPHAN_GRACE]
     #[arg(long, value_name = "TIME")]
     pub(crate) orphan_grace: Option<String>,

@@ -111,6 +111,8 @@ setting_keys! {
     MinUid = "min-uid",
     /// Whether a worker that does not run as root runs the jobs of all users as its own account.
     AllowSharedAccount = "allow-shared-account",
+    /// Whether no application may listen at a port of the node.
+    NoApplicationPorts = "no-application-ports",
     /// How long ranks keep running without the head.
     OrphanGrace = "orphan-grace",
     /// Largest size of the output that is kept of a rank.

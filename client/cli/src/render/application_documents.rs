@@ -239,6 +239,7 @@ pub(crate) struct ObjectListDocument {
 #[derive(Debug, Serialize)]
 struct ObjectStoreDocument {
     process: AttemptId,
+    node: String,
     memory: u64,
     disk: u64,
     budget: u64,
@@ -249,6 +250,7 @@ struct ObjectDocument {
     id: String,
     bytes: u64,
     store: AttemptId,
+    node: String,
     place: ObjectLocation,
     holders: u32,
     mapped_by: Vec<AttemptId>,
@@ -258,6 +260,7 @@ impl ObjectListDocument {
     pub(crate) fn new(application: JobId, listing: &ObjectListing) -> ObjectListDocument {
         let stores = listing.stores.iter().map(|store| ObjectStoreDocument {
             process: store.member,
+            node: store.node.clone(),
             memory: store.memory.0,
             disk: store.disk.0,
             budget: store.budget.0,
@@ -266,6 +269,7 @@ impl ObjectListDocument {
             id: object.id.clone(),
             bytes: object.bytes.0,
             store: object.store,
+            node: object.node.clone(),
             place: object.place,
             holders: object.holders,
             mapped_by: object.mapped_by.clone(),

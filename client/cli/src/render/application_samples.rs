@@ -144,6 +144,7 @@ pub(crate) fn objects() -> ObjectListing {
         id: id.into(),
         bytes: Bytes(bytes),
         store,
+        node: "n1".into(),
         place,
         holders: 2,
         mapped_by,
@@ -151,6 +152,7 @@ pub(crate) fn objects() -> ObjectListing {
     ObjectListing {
         stores: vec![ObjectStoreRecord {
             member: store,
+            node: "n1".into(),
             memory: Bytes(64 << 20),
             disk: Bytes(192 << 20),
             budget: Bytes(512 << 20),

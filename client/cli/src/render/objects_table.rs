@@ -7,7 +7,7 @@ use comfy_table::Row;
 
 use super::silence::omissions;
 
-const HEADINGS: [&str; 6] = ["ID", "SIZE", "STORE", "PLACE", "HOLDERS", "MAPPED BY"];
+const HEADINGS: [&str; 6] = ["ID", "SIZE", "NODE", "PLACE", "HOLDERS", "MAPPED BY"];
 
 /// A line for each store, and the table.
 pub(crate) fn objects_table(listing: &ObjectListing, screen: Screen) -> String {
@@ -19,8 +19,8 @@ pub(crate) fn objects_table(listing: &ObjectListing, screen: Screen) -> String {
 }
 
 fn store(store: &ObjectStoreRecord) -> String {
-    let ObjectStoreRecord { member, memory, disk, budget } = store;
-    let line = format!("store of job {}: {memory} of {budget} in memory, {disk} on disk", member.job);
+    let ObjectStoreRecord { member, node, memory, disk, budget } = store;
+    let line = format!("{node} (job {}): {memory} of {budget} in memory, {disk} on disk", member.job);
     printable_line(&line).into_owned() + "\n"
 }
 
@@ -29,7 +29,7 @@ fn row(object: &ObjectRecord) -> Row {
     let mut row = Row::new();
     row.add_cell(cell(&object.id))
         .add_cell(cell(object.bytes))
-        .add_cell(cell(object.store.job))
+        .add_cell(cell(&object.node))
         .add_cell(cell(object.place))
         .add_cell(cell(object.holders))
         .add_cell(cell(mapped.collect::<Vec<_>>().join(",")));

@@ -1,6 +1,6 @@
 //! Launches the programs of the tests, and finds their jobs and processes.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -26,8 +26,11 @@ pub(super) struct Launch {
 impl Launch {
     /// The next line that its `main` prints.
     pub(super) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
+        let (mut line, mut said) = (String::new(), String::new());
+        if self.output.read_line(&mut line).unwrap() == 0 {
+            self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        }
+        assert!(!line.is_empty(), "it has ended: {said}");
         line.trim_end().to_owned()
     }
 
@@ -38,7 +41,7 @@ impl Launch {
     /// The rest of what it prints, what it says on standard error, and its exit code.
     pub(super) fn end(mut self) -> CommandOutput {
         let mut stdout = String::new();
-        std::io::Read::read_to_string(&mut self.output, &mut stdout).unwrap();
+        self.output.read_to_string(&mut stdout).unwrap();
         let mut output = CommandOutput::from(self.process.wait_with_output().unwrap());
         output.stdout = stdout;
         output
@@ -51,10 +54,15 @@ impl Cluster {
     }
 
     pub(super) fn launch_program(&self, program: &Path, arguments: &[&str]) -> Launch {
+        self.launch_program_at(self.address(), program, arguments)
+    }
+
+    /// The same, with the head at this address.
+    pub(super) fn launch_program_at(&self, head: String, program: &Path, arguments: &[&str]) -> Launch {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.folder()).stdin(Stdio::null());
         command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", self.folder());
-        command.env("COHABIT_STATE", self.folder().join("head")).args(arguments);
+        command.env("COHABIT_STATE", self.folder().join("head")).env("COHABIT_HEAD", head).args(arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         Launch { process, output }

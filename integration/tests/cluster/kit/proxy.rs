@@ -6,6 +6,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -30,6 +31,8 @@ struct Wire {
     /// Connections before this one were reset.
     reset_before: u64,
     next: u64,
+    /// So many bytes have passed, in both directions.
+    passed: AtomicU64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +67,11 @@ impl Proxy {
     /// The address at which a worker reaches the head through the relay.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// How many bytes have passed, in both directions.
+    pub(crate) fn passed(&self) -> u64 {
+        self.wire.read().unwrap().passed.load(Ordering::Relaxed)
     }
 
     /// Resets all connections, and each new one.
@@ -151,7 +159,9 @@ fn pass(number: u64, mut from: TcpStream, mut to: TcpStream, wire: &RwLock<Wire>
                 thread::sleep(LOOK);
             }
             ConnectionState::Open => match from.read(&mut bytes) {
-                Ok(length) if length > 0 && to.write_all(&bytes[..length]).is_ok() => {}
+                Ok(length) if length > 0 && to.write_all(&bytes[..length]).is_ok() => {
+                    now.passed.fetch_add(length as u64, Ordering::Relaxed);
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Ok(_) | Err(_) => break,
             },

@@ -1,11 +1,13 @@
 //! An application: names, the ceiling, restarts, holders, and the end.
 
+use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Share};
 
-use super::kit::{MAIN, ROOT, actor, carried, effects, forget, handle, member, named, spec};
+use super::kit::{MAIN, ROOT, actor, carried, effects, forget, handle, member, named, root_node, spec};
 use crate::{
-    ActorEnd, ActorId, ActorSpec, ActorState, Construction, Coordinator, CoordinatorEffect, CreateError,
-    FromCoordinator, IncarnationNumber, Lifetime, RequestNumber, RunnerReport, RunnerState, ToCoordinator,
+    ActorEnd, ActorId, ActorSpec, ActorState, ClosingNumber, Construction, Coordinator, CoordinatorEffect,
+    CreateError, FromCoordinator, IncarnationNumber, Lifetime, RequestNumber, RunnerReport, RunnerState,
+    TaskClass, TaskRunnerNumber, ToCoordinator,
 };
 
 const RUNNER: AttemptId = member(3);
@@ -81,10 +83,10 @@ fn told_to_end() -> [CoordinatorEffect; 2] {
 
 /// A main is connected.
 fn application(ceiling: Option<Share>) -> Coordinator {
-    let mut it = Coordinator::new(ROOT, ceiling, None);
+    let mut it = Coordinator::new(ROOT, root_node(), ceiling, None);
     effects(|effects| {
         it.main(MAIN.job, effects);
-        it.connected(MAIN, effects);
+        it.connected(MAIN, "n0", effects);
     });
     it
 }
@@ -96,7 +98,7 @@ fn with_ready_actor() -> Coordinator {
     effects(|effects| it.submitted(actor(1), Ok(RUNNER.job), effects));
     received(&mut it, MAIN, ToCoordinator::Watch { actor: actor(1) });
     report(&mut it, RUNNER.job, 0, RunnerState::Live);
-    assert_eq!(effects(|effects| it.connected(RUNNER, effects)), [send(RUNNER, construct(1))]);
+    assert_eq!(effects(|effects| it.connected(RUNNER, "n0", effects)), [send(RUNNER, construct(1))]);
     let incarnation = IncarnationNumber(1);
     let ready = ActorState::Ready { member: RUNNER, incarnation };
     assert_eq!(received(&mut it, RUNNER, ToCoordinator::Constructed { incarnation }), [state(MAIN, ready)]);
@@ -107,7 +109,7 @@ fn with_ready_actor() -> Coordinator {
 fn an_actor_is_restarted_once_the_head_says_that_its_process_has_ended() {
     let mut it = with_ready_actor();
     let next = RUNNER.job.attempt(2);
-    assert_eq!(effects(|effects| it.connected(next, effects)), [], "the first attempt may still run");
+    assert_eq!(effects(|effects| it.connected(next, "n0", effects)), [], "the first attempt may still run");
     assert_eq!(
         report(&mut it, RUNNER.job, 1, RunnerState::Live),
         [
@@ -136,7 +138,7 @@ fn a_panic_makes_the_next_incarnation_in_the_same_process() {
     );
     report(&mut it, RUNNER.job, 1, RunnerState::Live);
     let next = RUNNER.job.attempt(2);
-    assert_eq!(effects(|effects| it.connected(next, effects)), [send(next, construct(3))]);
+    assert_eq!(effects(|effects| it.connected(next, "n0", effects)), [send(next, construct(3))]);
 }
 
 #[test]
@@ -276,7 +278,7 @@ fn the_application_exits_with_the_code_of_its_first_main_when_no_main_and_no_det
     let second = member(9);
     effects(|effects| {
         it.main(second.job, effects);
-        it.connected(second, effects);
+        it.connected(second, "n0", effects);
     });
     let ended_main = [
         CoordinatorEffect::Close { member: MAIN },
@@ -287,5 +289,47 @@ fn the_application_exits_with_the_code_of_its_first_main_when_no_main_and_no_det
     received(&mut it, second, ToCoordinator::Stop { request: RequestNumber(1), actor: actor(1) });
     let close = CoordinatorEffect::Close { member: second };
     assert_eq!(report(&mut it, second.job, 1, ended(0)), [close, forget(second)], "the detached actor lives");
-    assert_eq!(report(&mut it, RUNNER.job, 1, ended(0)), [CoordinatorEffect::Exit { code: 5 }]);
+    let over = [closing(1), CoordinatorEffect::Exit { code: 5 }];
+    assert_eq!(report(&mut it, RUNNER.job, 1, ended(0)), over);
+}
+
+const fn closing(number: u64) -> CoordinatorEffect {
+    CoordinatorEffect::AwaitClosing { closing: ClosingNumber(number) }
+}
+
+/// A runner of tasks that a main wants.
+fn with_runner(it: &mut Coordinator) {
+    let class = TaskClass { gpus: Share(0), claims: Bytes::new() };
+    received(it, MAIN, ToCoordinator::WantRunners { class, runners: 1 });
+    effects(|effects| it.task_runner_submitted(TaskRunnerNumber(1), Ok(RUNNER.job), effects));
+    effects(|effects| it.connected(RUNNER, "n0", effects));
+}
+
+#[test]
+fn processes_are_told_and_waited_for_when_the_application_is_over() {
+    let mut it = application(None);
+    with_runner(&mut it);
+    let over = report(&mut it, MAIN.job, 1, ended(3));
+    assert!(over.contains(&send(RUNNER, FromCoordinator::End)) && over.contains(&closing(1)), "{over:?}");
+    assert!(!over.contains(&CoordinatorEffect::Exit { code: 3 }), "the runner has not ended: {over:?}");
+    let ended = report(&mut it, RUNNER.job, 1, ended(0));
+    assert_eq!(ended.last(), Some(&CoordinatorEffect::Exit { code: 3 }));
+    assert_eq!(effects(|effects| it.closing_over(ClosingNumber(1), effects)), [], "it is over");
+}
+
+#[test]
+fn an_application_does_not_wait_for_processes_for_ever_and_a_further_main_lets_it_go_on() {
+    let mut it = application(None);
+    with_runner(&mut it);
+    report(&mut it, MAIN.job, 1, ended(3));
+    let second = member(9);
+    effects(|effects| it.main(second.job, effects));
+    effects(|effects| it.connected(second, "n0", effects));
+    report(&mut it, second.job, 0, RunnerState::Live);
+    assert_eq!(effects(|effects| it.closing_over(ClosingNumber(1), effects)), [], "a main runs");
+    let over = report(&mut it, second.job, 1, ended(0));
+    assert!(over.contains(&closing(2)), "{over:?}");
+    assert_eq!(effects(|effects| it.closing_over(ClosingNumber(1), effects)), []);
+    let exit = CoordinatorEffect::Exit { code: 3 };
+    assert_eq!(effects(|effects| it.closing_over(ClosingNumber(2), effects)), [exit]);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Share, Span};
 
-use super::kit::{MAIN, ROOT, class, effects, gpu_class, inline, task};
+use super::kit::{MAIN, ROOT, class, effects, gpu_class, inline, root_node, task};
 use crate::{
     CallError, CallNumber, CallValue, Coordinator, CoordinatorEffect, FromCoordinator, HeldId, Member,
     MemberEffect, ObjectId, ObjectValue, RunnerReport, RunnerState, TaskClass, TaskRequest, TaskRunnerNumber,
@@ -41,7 +41,7 @@ impl Application {
     /// On a node with so many thousandths of GPUs.
     fn on(gpus: u32, ceiling: Option<Share>) -> Application {
         let mut it = Application {
-            coordinator: Coordinator::new(ROOT, ceiling, Some(Share(gpus))),
+            coordinator: Coordinator::new(ROOT, root_node(), ceiling, Some(Share(gpus))),
             members: BTreeMap::from([(MAIN, Member::new(MAIN, ROOT))]),
             steps: VecDeque::new(),
             free: gpus,
@@ -54,7 +54,7 @@ impl Application {
         };
         it.coordinate(|core, all| {
             core.main(MAIN.job, all);
-            core.connected(MAIN, all);
+            core.connected(MAIN, "n0", all);
         });
         it
     }
@@ -129,7 +129,7 @@ impl Application {
             self.jobs.insert(job, class);
             let member = job.attempt(1);
             self.members.insert(member, Member::new(member, ROOT));
-            self.coordinate(|core, all| core.connected(member, all));
+            self.coordinate(|core, all| core.connected(member, "n0", all));
         }
     }
 
@@ -408,7 +408,7 @@ fn blocked_runner() -> (Member, CallNumber, MemberEffect) {
     let joined = FromCoordinator::RunnerJoined { class: class.clone(), runner: OTHER };
     effects(|all| it.receive(joined, all));
     let (function, depth, arguments) = (1, 0, Bytes::new());
-    let request = TaskRequest { function, depth, arguments, needs: Vec::new(), resume: None };
+    let request = TaskRequest { function, depth, arguments, needs: Vec::new(), resume: None, store_as: None };
     let run = ToCallee::Run { call: CallNumber(1), task: request, carries: Vec::new() };
     effects(|all| it.receive_from_caller(MAIN, run, all));
     let spec = TaskSpec { caller: Some(Ticket(1)), class: class.clone(), retries: 3, ..task() };

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use cohabit_types::{AttemptId, Share, Span};
 
-use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member, named, spec, task, write};
+use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member, named, root_node, spec, task, write};
 use crate::{
     ActorDescription, ActorEnd, ActorSpec, ActorState, ActorWait, CallError, CallNumber, CallValue,
     CalledTasks, Carried, ClassDescription, Coordinator, CoordinatorEffect, EndedTaskDescription,
     FromCoordinator, IncarnationNumber, Lifetime, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT,
-    MAX_REMEMBERED_TASKS, Member, MemberDescription, MemberEffect, MemberTopic, RequestNumber,
+    MAX_REMEMBERED_TASKS, Member, MemberDescription, MemberEffect, MemberTopic, NodeNumber, RequestNumber,
     RunnerCondition, RunnerDescription, RunnerReport, RunnerState, StartedTaskDescription, TaskDescription,
     TaskOutcome, TaskPlace, TaskRequest, TaskRunnerNumber, TaskSpec, TaskWait, Ticket, ToCallee, ToCaller,
     ToCoordinator,
@@ -19,10 +19,10 @@ const OTHER: AttemptId = member(4);
 
 /// An application that may use one GPU, with a connected main.
 fn application() -> Coordinator {
-    let mut it = Coordinator::new(ROOT, Some(Share::WHOLE), None);
+    let mut it = Coordinator::new(ROOT, root_node(), Some(Share::WHOLE), None);
     effects(|effects| {
         it.main(MAIN.job, effects);
-        it.connected(MAIN, effects);
+        it.connected(MAIN, "n0", effects);
     });
     it
 }
@@ -62,6 +62,7 @@ fn actors_are_described_with_what_they_wait_for_and_how_many_processes_hold_them
         wait: ActorWait::Other,
         incarnation: 0,
         job: Some(RUNNER.job),
+        node: None,
         holders: 2,
     };
     let why = "needs 0.5 GPUs; 1 of max_gpus 1 are in use, and 0 others wait before it";
@@ -77,11 +78,12 @@ fn actors_are_described_with_what_they_wait_for_and_how_many_processes_hold_them
     };
     assert_eq!(it.describe().actors, [first.clone(), second]);
 
-    effects(|effects| it.connected(RUNNER, effects));
+    effects(|effects| it.connected(RUNNER, "n0", effects));
     let incarnation = IncarnationNumber(1);
     received(&mut it, RUNNER, ToCoordinator::Constructed { incarnation });
     let ready = ActorState::Ready { member: RUNNER, incarnation };
-    let ready = ActorDescription { state: ready, incarnation: 1, ..first };
+    let node = Some(NodeNumber::COORDINATOR);
+    let ready = ActorDescription { state: ready, incarnation: 1, node, ..first };
     assert_eq!(it.describe().actors[0], ready);
 
     received(&mut it, MAIN, ToCoordinator::Stop { request: RequestNumber(3), actor: actor(1) });
@@ -101,6 +103,7 @@ fn runners_of_tasks_are_described_by_class() {
     let runner = |number, job: Option<AttemptId>, state| RunnerDescription {
         runner: TaskRunnerNumber(number),
         job: job.map(|job| job.job),
+        node: matches!(state, RunnerCondition::Live { .. }).then_some(NodeNumber::COORDINATOR),
         state,
     };
     let is_pending = |why: &str| RunnerCondition::Pending { why: why.to_owned() };
@@ -111,7 +114,7 @@ fn runners_of_tasks_are_described_by_class() {
     waits(&mut it, RUNNER, "no core is free");
     assert_eq!(it.describe().classes, [free(vec![runner(1, Some(RUNNER), is_pending("no core is free"))])]);
 
-    effects(|effects| it.connected(RUNNER, effects));
+    effects(|effects| it.connected(RUNNER, "n0", effects));
     received(&mut it, MAIN, want(gpu_class(1_000), 1));
     received(&mut it, MAIN, want(gpu_class(500), 1));
     let live = runner(1, Some(RUNNER), RunnerCondition::Live { member: RUNNER });
@@ -230,7 +233,8 @@ fn a_runner_describes_what_it_has_started() {
     effects(|effects| runner.receive(FromCoordinator::ServeTasks { class: class() }, effects));
     for call in [1, 2] {
         let TaskSpec { function, arguments, .. } = task();
-        let task = TaskRequest { function, depth: 0, arguments, needs: Vec::new(), resume: None };
+        let task =
+            TaskRequest { function, depth: 0, arguments, needs: Vec::new(), resume: None, store_as: None };
         let frame = ToCallee::Run { call: CallNumber(call), task, carries: Vec::new() };
         effects(|effects| runner.receive_from_caller(MAIN, frame, effects));
     }

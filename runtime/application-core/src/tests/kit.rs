@@ -1,15 +1,25 @@
 //! Names and values that the scenarios share.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{AttemptId, JobId, Rendezvous, Share};
 
 use crate::{
-    ActorId, ActorSpec, CallRequest, CallValue, Carried, CoordinatorEffect, HeldId, Lifetime, MethodAccess,
-    OnRestart, OnTaskError, TaskClass, TaskSpec,
+    ActorId, ActorSpec, CallRequest, CallValue, Carried, CoordinatorEffect, CoordinatorNode, HeldId,
+    Lifetime, MethodAccess, OnRestart, OnTaskError, TaskClass, TaskSpec, ToStore,
 };
 
 pub(super) const ROOT: AttemptId = member(1);
 pub(super) const MAIN: AttemptId = member(2);
+
+/// The node of the coordinator, which others can reach.
+pub(super) fn root_node() -> CoordinatorNode {
+    CoordinatorNode { name: "n0".to_owned(), at: Some(address(0)) }
+}
+
+/// Where the processes of a node are reached.
+pub(super) fn address(node: u16) -> Rendezvous {
+    Rendezvous { address: format!("n{node}"), port: 29_600 + node }
+}
 
 /// The first attempt of a job.
 pub(super) const fn member(job: u64) -> AttemptId {
@@ -36,7 +46,7 @@ pub(super) fn inline(value: &'static str) -> CallValue {
 
 /// A process has ended whose stored objects nobody holds.
 pub(super) const fn forget(maker: AttemptId) -> CoordinatorEffect {
-    CoordinatorEffect::ForgetMaker { maker, keep: Vec::new() }
+    CoordinatorEffect::OwnStore(ToStore::Forget { maker, keep: Vec::new() })
 }
 
 pub(super) fn spec() -> ActorSpec {

@@ -141,7 +141,7 @@ fn without_word_of_parked_tasks_the_windows_stay_full() {
     let (call, TaskSpec { function, arguments, needs, .. }) = (CallNumber(3), task());
     let frame = ToCallee::Run {
         call,
-        task: crate::TaskRequest { function, depth: 0, arguments, needs, resume: None },
+        task: crate::TaskRequest { function, depth: 0, arguments, needs, resume: None, store_as: None },
         carries: Vec::new(),
     };
     assert_eq!(sends, [MemberEffect::ToCallee { to: RUNNER, frame }]);

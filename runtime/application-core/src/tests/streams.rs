@@ -22,7 +22,7 @@ fn runner(class: TaskClass) -> Member {
 
 fn request(resume: Option<StreamPosition>) -> TaskRequest {
     let TaskSpec { function, arguments, needs, .. } = task();
-    TaskRequest { function, depth: 0, arguments, needs, resume: resume.map(Box::new) }
+    TaskRequest { function, depth: 0, arguments, needs, resume: resume.map(Box::new), store_as: None }
 }
 
 fn run(call: u64, resume: Option<StreamPosition>) -> ToCallee {

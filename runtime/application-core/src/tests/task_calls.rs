@@ -51,7 +51,7 @@ fn want(runners: u32) -> MemberEffect {
 /// Call number `call` goes to a runner.
 fn run(to: AttemptId, call: u64) -> MemberEffect {
     let TaskSpec { function, arguments, needs, .. } = task();
-    let task = crate::TaskRequest { function, depth: 0, arguments, needs, resume: None };
+    let task = crate::TaskRequest { function, depth: 0, arguments, needs, resume: None, store_as: None };
     MemberEffect::ToCallee { to, frame: ToCallee::Run { call: CallNumber(call), task, carries: Vec::new() } }
 }
 

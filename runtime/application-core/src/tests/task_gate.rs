@@ -19,6 +19,7 @@ fn request(depth: u32) -> TaskRequest {
         arguments: Bytes::from_static(b"arguments"),
         needs: Vec::new(),
         resume: None,
+        store_as: None,
     }
 }
 

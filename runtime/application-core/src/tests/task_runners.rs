@@ -2,7 +2,7 @@
 
 use cohabit_types::{AttemptId, JobId, Share};
 
-use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, handle, member, spec};
+use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, handle, member, root_node, spec};
 use crate::{
     ActorSpec, Coordinator, CoordinatorEffect, FromCoordinator, IncarnationNumber, RequestNumber,
     RunnerReport, RunnerState, TaskClass, TaskRunnerNumber, ToCoordinator,
@@ -12,11 +12,11 @@ const SECOND: AttemptId = member(9);
 
 /// A main and another one are connected.
 fn application(ceiling: Option<Share>) -> Coordinator {
-    let mut it = Coordinator::new(ROOT, ceiling, None);
+    let mut it = Coordinator::new(ROOT, root_node(), ceiling, None);
     for main in [MAIN, SECOND] {
         effects(|effects| {
             it.main(main.job, effects);
-            it.connected(main, effects);
+            it.connected(main, "n0", effects);
         });
     }
     it
@@ -41,7 +41,7 @@ fn submitted(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
 }
 
 fn connects(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
-    effects(|effects| it.connected(process(runner), effects))
+    effects(|effects| it.connected(process(runner), "n0", effects))
 }
 
 fn report(it: &mut Coordinator, job: JobId, attempts: u32, state: RunnerState) -> Vec<CoordinatorEffect> {
@@ -147,7 +147,7 @@ fn runners_beyond_what_is_wanted_are_cancelled_before_they_serve() {
         [cancel(4)],
         "as soon as it has a job"
     );
-    assert_eq!(effects(|effects| it.connected(process(4), effects)), [], "it does not serve");
+    assert_eq!(effects(|effects| it.connected(process(4), "n0", effects)), [], "it does not serve");
     assert_eq!(ends(&mut it, 3, 143), []);
 }
 
@@ -221,7 +221,7 @@ fn the_next_attempt_of_a_runner_serves_when_the_one_before_has_ended() {
     wants(&mut it, MAIN, class(), 1);
     live(&mut it, 1..=1);
     let next = process(1).job.attempt(2);
-    assert_eq!(effects(|effects| it.connected(next, effects)), []);
+    assert_eq!(effects(|effects| it.connected(next, "n0", effects)), []);
     let told = report(&mut it, next.job, 1, RunnerState::Live);
     let joined = FromCoordinator::RunnerJoined { class: class(), runner: next };
     assert_eq!(
@@ -320,7 +320,7 @@ fn a_process_that_does_not_end_when_told_is_cancelled_after_some_time() {
     received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec(), carries: Vec::new() });
     effects(|effects| {
         it.submitted(actor(1), Ok(runner.job), effects);
-        it.connected(runner, effects);
+        it.connected(runner, "n0", effects);
     });
     let patience_over = |it: &mut Coordinator| effects(|effects| it.patience_over(runner.job, effects));
     assert_eq!(patience_over(&mut it), [], "it was not told to end");
@@ -341,7 +341,7 @@ fn a_process_that_was_told_to_end_is_not_started_again() {
     received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec(), carries: Vec::new() });
     effects(|effects| {
         it.submitted(actor(1), Ok(runner.job), effects);
-        it.connected(runner, effects);
+        it.connected(runner, "n0", effects);
         it.received(runner, ToCoordinator::Constructed { incarnation: IncarnationNumber(1) }, effects);
         it.received(MAIN, ToCoordinator::Release { held: handle(1), settled: vec![(ROOT, 1)] }, effects);
     });

@@ -39,3 +39,23 @@ fn a_spill_file_of_another_length_is_refused() {
         assert!(matches!(refused, MemoryError::SpillDamaged { stated: 100, found } if found == length));
     }
 }
+
+#[test]
+fn parts_of_objects_are_read_from_memory_and_from_disk() {
+    let bytes = pattern((1 << 20) + 5);
+    let memory = sealed(&bytes);
+    let spilled = SpillFile::write(&memory, &std::env::temp_dir()).unwrap();
+    let end = bytes.len();
+    for part in [0..0, 0..1, 4095..4097, 7..end, end..end] {
+        let mut read = vec![0; part.len()];
+        memory.read_at(part.start as u64, &mut read).unwrap();
+        assert_eq!(read, bytes[part.clone()]);
+        read.fill(0);
+        spilled.read_at(part.start as u64, &mut read).unwrap();
+        assert_eq!(read, bytes[part]);
+    }
+    for place in [end as u64 - 1, end as u64, u64::MAX] {
+        assert!(matches!(memory.read_at(place, &mut [0; 2]), Err(MemoryError::WrongSize { .. })));
+        assert!(matches!(spilled.read_at(place, &mut [0; 2]), Err(MemoryError::SpillDamaged { .. })));
+    }
+}

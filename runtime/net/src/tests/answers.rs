@@ -195,6 +195,7 @@ pub(super) fn some_orders() -> Vec<Order> {
         world_size: 1,
         rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),
         application: None,
+        place: None,
         ranks: vec![device],
     };
     vec![Order::Run(Box::new(run)), Order::Acknowledge(attempt.rank(0))]

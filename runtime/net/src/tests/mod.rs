@@ -155,6 +155,7 @@ fn hello() -> WorkerHello {
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
         fetches_code: false,
+        application_ports: false,
         orphan_grace: Span::from_secs(120),
         held_ranks: Vec::new(),
     };

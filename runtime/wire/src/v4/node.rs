@@ -131,6 +131,7 @@ impl From<cohabit_types::Inventory> for Inventory {
             rendezvous_ports,
             isolation,
             fetches_code: _,
+            application_ports: _,
             orphan_grace,
             held_ranks,
         } = inventory;
@@ -180,6 +181,7 @@ impl From<Inventory> for cohabit_types::Inventory {
             rendezvous_ports,
             isolation: isolation.into(),
             fetches_code: false,
+            application_ports: false,
             orphan_grace,
             held_ranks,
         }

@@ -210,6 +210,7 @@ impl From<RunOrder> for types::RunOrder {
             rendezvous: run.rendezvous,
             ranks: run.ranks,
             application: None,
+            place: None,
         }
     }
 }
@@ -277,6 +278,7 @@ mod tests {
             rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),
             ranks: vec![rank],
             application: None,
+            place: None,
         }))
     }
 
@@ -307,6 +309,6 @@ mod tests {
         assert_eq!(Order::from(preemptible.clone()), Order::from(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::from(preemptible.clone())).unwrap().len();
-        assert_eq!(bytes(&preemptible), old + 3, "and that it has no code, and is no part of an application");
+        assert_eq!(bytes(&preemptible), old + 4, "and that it has no code, and is no part of an application");
     }
 }

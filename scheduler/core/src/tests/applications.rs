@@ -1,6 +1,5 @@
 //! Applications: root jobs and their children.
 
-use cohabit_policy::parse_policy;
 use cohabit_types::{
     ApplicationRecord, ApplicationWork, AttemptId, Bytes, ChangeResult, CodeSnapshot, ContentHash, Demand,
     Entrypoint, GpuRequest, JobChange, JobId, JobSpec, JobState, Order, Outcome, Principal, ReasonCode,
@@ -8,7 +7,7 @@ use cohabit_types::{
     StopReason, Submit,
 };
 
-use super::kit::{TestHead, ada, command, gpus, job, rank};
+use super::kit::{TestHead, ada, command, job, rank};
 
 fn program(number: u8) -> CodeSnapshot {
     CodeSnapshot {
@@ -19,7 +18,7 @@ fn program(number: u8) -> CodeSnapshot {
     }
 }
 
-fn application(name: &str, max_gpus: Option<u32>) -> JobSpec {
+pub(super) fn application(name: &str, max_gpus: Option<u32>) -> JobSpec {
     let work = ApplicationWork { program: "search".into(), arguments: vec![], max_gpus };
     JobSpec {
         name: name.into(),
@@ -31,9 +30,9 @@ fn application(name: &str, max_gpus: Option<u32>) -> JobSpec {
 }
 
 /// A child with this part of a GPU, in thousandths.
-fn runner(application: AttemptId, thousandths: u32) -> JobSpec {
+pub(super) fn runner(application: AttemptId, thousandths: u32) -> JobSpec {
     let (program_name, role) = ("search".into(), RunnerRole::Actor);
-    let work = RunnerWork { application, program: program_name, role, arguments: vec![] };
+    let work = RunnerWork { application, program: program_name, role, arguments: vec![], node: None };
     let gpus = match thousandths {
         whole if whole % 1_000 == 0 => GpuRequest::Whole(whole / 1_000),
         part => GpuRequest::Part(Share(part)),
@@ -49,20 +48,25 @@ fn runner(application: AttemptId, thousandths: u32) -> JobSpec {
 }
 
 /// A head with two nodes of two GPUs, and an application of Ada that runs on the first as job 1.
-fn running(max_gpus: Option<u32>) -> TestHead {
+pub(super) fn running(max_gpus: Option<u32>) -> TestHead {
+    running_on(2, max_gpus)
+}
+
+/// The same with so many nodes.
+fn running_on(nodes: u64, max_gpus: Option<u32>) -> TestHead {
     let mut test = TestHead::with_devices(2);
-    test.join(2, 2);
+    (2..=nodes).for_each(|node| test.join(node, 2));
     test.submit(application("search", max_gpus));
     test.started(rank(1, 1));
     test.effects();
     test
 }
 
-fn root() -> AttemptId {
+pub(super) fn root() -> AttemptId {
     job(1).attempt(1)
 }
 
-fn refusal(reply: Reply) -> Refusal {
+pub(super) fn refusal(reply: Reply) -> Refusal {
     match reply {
         Reply::Refused(refusal) => refusal,
         other => panic!("not refused: {other:?}"),
@@ -78,26 +82,8 @@ fn stops(test: &mut TestHead) -> Vec<(JobId, StopReason)> {
 }
 
 #[test]
-fn children_run_on_the_node_of_their_root_and_beside_each_other() {
-    let mut test = running(None);
-    test.follow(parse_policy("fifo-greedy").unwrap());
-    for _ in 0..2 {
-        test.submit(runner(root(), 1_000));
-    }
-    let third = test.submit(runner(root(), 1_000));
-    let nodes: Vec<_> = test.runs().into_iter().map(|run| (run.attempt.job, run.nodes)).collect();
-    assert_eq!(nodes, [(job(2), vec!["10.0.0.1".to_owned()]), (job(3), vec!["10.0.0.1".to_owned()])]);
-    assert_eq!(test.state(third), JobState::Pending, "the other node is free, and is not theirs");
-    let other = test.submit(gpus(1));
-    assert_eq!(test.record(other).attempts[0].ranks[0].node, "node2");
-    assert_eq!(test.record(third).application, Some(job(1)));
-    test.ended(rank(2, 1), Outcome::Exited(0), None);
-    assert_eq!(test.state(third), JobState::Running);
-}
-
-#[test]
 fn the_end_of_the_roots_attempt_ends_its_children() {
-    let mut test = running(None);
+    let mut test = running_on(1, None);
     let placed = test.submit(runner(root(), 1_000));
     let waiting = test.submit(runner(root(), 2_000));
     test.effects();
@@ -154,7 +140,7 @@ fn a_root_that_runs_anew_has_no_children_of_before() {
     assert_eq!(test.head.applications("ada")[0].runners, [child, younger]);
 }
 
-fn main(application: AttemptId) -> JobSpec {
+pub(super) fn main(application: AttemptId) -> JobSpec {
     let mut spec = runner(application, 0);
     if let Entrypoint::Runner(work) = &mut spec.entrypoint {
         work.role = RunnerRole::Main;
@@ -194,7 +180,7 @@ fn the_mains_of_the_live_attempt_are_named_also_those_that_have_ended() {
 
 #[test]
 fn a_live_application_is_described() {
-    let mut test = running(Some(3));
+    let mut test = running_on(1, Some(3));
     let before = test.head.application(job(1)).unwrap();
     assert_eq!((before.node.as_deref(), before.max_gpus, before.gpus), (Some("node1"), Some(3), Share(0)));
     assert!(before.started_at.is_some() && before.counts.is_empty());

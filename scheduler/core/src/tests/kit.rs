@@ -83,6 +83,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held_ranks: Vec<HeldRank>) ->
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         isolation: Isolation::default(),
         fetches_code: true,
+        application_ports: true,
         orphan_grace: Span::ZERO,
         held_ranks,
     }

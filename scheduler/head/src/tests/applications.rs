@@ -24,7 +24,7 @@ fn application(code: &CodeSnapshot) -> Submit {
 
 fn runner(code: &CodeSnapshot, application: AttemptId) -> Submit {
     let (program, role) = ("train.py".into(), RunnerRole::Actor);
-    part(code, Entrypoint::Runner(RunnerWork { application, program, role, arguments: vec![] }))
+    part(code, Entrypoint::Runner(RunnerWork { application, program, role, arguments: vec![], node: None }))
 }
 
 fn token(order: &RunOrder) -> Token {

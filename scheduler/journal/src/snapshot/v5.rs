@@ -420,6 +420,7 @@ impl From<NodeV5> for state::Node {
             sharing: stored.sharing,
             isolation: stored.isolation,
             fetches_code: false,
+            application_ports: false,
             max_jobs: None,
             rendezvous_ports: stored.rendezvous_ports,
             occupied_ports: stored.taken_ports,

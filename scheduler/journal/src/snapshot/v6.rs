@@ -246,6 +246,7 @@ pub(crate) struct NodeV6 {
     #[serde(with = "As::<StoredIsolation>")]
     isolation: Isolation,
     fetches_code: bool,
+    application_ports: bool,
     rendezvous_ports: Vec<u16>,
     occupied_ports: BTreeSet<u16>,
     orphan_grace: Span,

@@ -92,6 +92,8 @@ pub(crate) struct StoredRunnerWork {
     #[serde(with = "As::<StoredRunnerRole>")]
     role: types::RunnerRole,
     arguments: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    node: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -100,6 +102,7 @@ pub(crate) enum StoredRunnerRole {
     Main,
     Actor,
     Tasks,
+    Store,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -129,6 +132,8 @@ pub(crate) struct StoredDemand {
     has_code: bool,
     #[serde(skip)]
     node: Option<types::NodeId>,
+    #[serde(skip)]
+    spans_nodes: bool,
 }
 
 const fn one() -> u32 {

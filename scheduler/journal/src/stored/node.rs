@@ -36,6 +36,8 @@ pub(crate) struct StoredInventory {
     isolation: types::Isolation,
     #[serde(default)]
     fetches_code: bool,
+    #[serde(default)]
+    application_ports: bool,
     orphan_grace: Span,
     #[serde(rename = "held", with = "As::<Vec<StoredHeldRank>>")]
     held_ranks: Vec<types::HeldRank>,

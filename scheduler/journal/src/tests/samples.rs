@@ -56,7 +56,7 @@ pub(super) fn events() -> Vec<Event> {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
     }
-    let inventory = Inventory { fetches_code: true, ..inventories().remove(0) };
+    let inventory = Inventory { fetches_code: true, application_ports: true, ..inventories().remove(0) };
     events.push(Event::Joined(worker(), inventory));
     events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
     events.push(Event::HeadStarted(Config { archive_after: Span::from_secs(3_600), ..config() }));
@@ -86,9 +86,10 @@ fn application_parts() -> Vec<Entrypoint> {
     };
     let runner = |role| {
         let (application, program) = (attempt(), "search".to_owned());
-        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments() })
+        let node = (role == RunnerRole::Store).then(|| "box".to_owned());
+        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments(), node })
     };
-    let roles = [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks];
+    let roles = RunnerRole::ALL;
     [root(None), root(Some(2))].into_iter().chain(roles.map(runner)).collect()
 }
 
@@ -207,6 +208,7 @@ pub(super) fn demands() -> [Demand; 4] {
         Demand {
             has_code: false,
             node: None,
+            spans_nodes: false,
             nodes: 1,
             gpus: GpuRequest::Part(Share(250)),
             gpu_memory: Some(Bytes(5 << 30)),
@@ -270,6 +272,7 @@ fn inventories() -> Vec<Inventory> {
         rendezvous_ports: vec![],
         isolation: Isolation::default(),
         fetches_code: false,
+        application_ports: false,
         orphan_grace: Span::from_secs(120),
         held_ranks: vec![],
     };

@@ -63,7 +63,9 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
     for node in nodes {
         match node.shortage(demand) {
             None => found += 1,
-            Some(shortage @ (Shortage::Account | Shortage::CodeSnapshots)) => none = shortage,
+            Some(shortage @ (Shortage::Account | Shortage::CodeSnapshots | Shortage::Application)) => {
+                none = shortage;
+            }
             Some(shortage) => {
                 lacking += 1;
                 nearest = Some(nearer(nearest, shortage));
@@ -92,6 +94,7 @@ fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
         Shortage::Nodes
         | Shortage::Account
         | Shortage::CodeSnapshots
+        | Shortage::Application
         | Shortage::NodesAtOnce { .. }
         | Shortage::DevicesInAll { .. }
         | Shortage::Busy { .. }

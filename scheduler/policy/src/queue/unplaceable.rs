@@ -23,6 +23,7 @@ impl UnplaceableDemands {
 fn is_at_least(one: &Demand, other: &Demand) -> bool {
     one.account == other.account
         && one.has_code == other.has_code
+        && one.spans_nodes == other.spans_nodes
         && one.node == other.node
         && one.spread == other.spread
         && one.nodes >= other.nodes

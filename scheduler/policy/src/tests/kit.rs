@@ -40,6 +40,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         links: LinkBandwidths::default(),
         owner: None,
         fetches_code: true,
+        application_ports: true,
         devices: free.iter().enumerate().map(device).collect(),
     }
 }

@@ -107,6 +107,8 @@ pub struct NodeView {
     pub owner: Option<AccountKey>,
     /// Whether it can fetch snapshots of code.
     pub fetches_code: bool,
+    /// Whether applications may listen there for their processes on other nodes.
+    pub application_ports: bool,
     /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }

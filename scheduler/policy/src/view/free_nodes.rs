@@ -170,11 +170,12 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// Whether it takes demands of this account, can fetch the code of such jobs, and is the node that they
-    /// have to be on.
+    /// Whether it takes demands of this account, can fetch the code of such jobs, has ports for applications
+    /// that span nodes, and is the node that they have to be on.
     pub(crate) fn serves(&self, demand: &Demand) -> bool {
         self.takes_account(demand)
             && (self.fetches_code || !demand.has_code)
+            && (self.application_ports || !demand.spans_nodes)
             && demand.node.is_none_or(|node| node == self.id)
     }
 

@@ -12,8 +12,11 @@ impl NodeView {
         if !self.takes_account(demand) {
             return Some(Shortage::Account);
         }
-        if !self.serves(demand) {
+        if demand.has_code && !self.fetches_code {
             return Some(Shortage::CodeSnapshots);
+        }
+        if !self.serves(demand) {
+            return Some(Shortage::Application);
         }
         if self.roomy(demand).count() < demand.devices() as usize {
             return Some(self.device_shortage(demand));

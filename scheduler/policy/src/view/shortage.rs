@@ -16,6 +16,8 @@ pub enum Shortage {
     Account,
     /// The nodes that accept jobs cannot fetch the snapshot of its code.
     CodeSnapshots,
+    /// The nodes that accept jobs may not run processes of its application.
+    Application,
     /// Too few nodes have what each of them needs.
     NodesAtOnce {
         /// Nodes needed.
@@ -154,7 +156,9 @@ impl Shortage {
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
         match self {
-            Shortage::Nodes | Shortage::Account | Shortage::CodeSnapshots => ReasonCode::WaitingForNodes,
+            Shortage::Nodes | Shortage::Account | Shortage::CodeSnapshots | Shortage::Application => {
+                ReasonCode::WaitingForNodes
+            }
             Shortage::NodesAtOnce { .. }
             | Shortage::DevicesInAll { .. }
             | Shortage::Devices { .. }
@@ -180,6 +184,9 @@ impl fmt::Display for Shortage {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
             Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
+            Shortage::Application => {
+                f.write_str("no connected worker accepts jobs of applications of other nodes")
+            }
             Shortage::NodesAtOnce { needed, found } => {
                 let have = if *found == 1 { "node has" } else { "nodes have" };
                 write!(f, "needs {needed} nodes at the same time; {found} {have} enough free")

@@ -1,11 +1,12 @@
 //! The shell of the simulated coordinator: it carries out effects, and plants bugs around the core.
 
-use cohabit_application_core::{Coordinator, CoordinatorEffect, FromCoordinator, ToCoordinator};
+use cohabit_application_core::{Coordinator, CoordinatorEffect, FromCoordinator, ToCoordinator, ToDirectory};
 use cohabit_types::{AttemptId, JobId, Span};
 
-use super::event::{AnyFrame, ApplicationEvent, End, Pair};
+use super::event::{AnyFrame, ApplicationEvent, End, HeadEvent, Pair};
 use super::head::{RunnerPurpose, RunnerRequest};
 use super::planted_bug::ApplicationBug;
+use super::process::Process;
 use super::world::ApplicationWorld;
 
 const REQUEST_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_millis(500));
@@ -19,6 +20,9 @@ impl ApplicationWorld {
     ) {
         let mut effects = Vec::new();
         act(&mut self.coordinator, &mut effects);
+        if effects.iter().any(|effect| matches!(effect, CoordinatorEffect::AwaitClosing { .. })) {
+            self.ledger.over();
+        }
         for effect in effects {
             self.digest.record_event(self.now, &effect);
             self.recorder.add(self.now, || format!("coordinator: {effect:?}"));
@@ -27,6 +31,10 @@ impl ApplicationWorld {
                     if frame == FromCoordinator::End {
                         self.tell_to_end(to);
                     }
+                    if let FromCoordinator::Created { result: Ok(actor), .. } = &frame {
+                        self.ledger.made(*actor);
+                    }
+                    self.check_word_of_nodes(to, &frame);
                     if self.passes_to_runner(to, &frame) {
                         let pair = Pair { dialer: to, acceptor: self.own };
                         self.send(pair, End::Acceptor, AnyFrame::FromCoordinator(frame));
@@ -34,28 +42,40 @@ impl ApplicationWorld {
                 }
                 CoordinatorEffect::Submit { actor, restarts, gpus, .. } => {
                     let request = RunnerRequest { purpose: RunnerPurpose::Actor(actor), restarts, gpus };
-                    self.after(REQUEST_DELAY, ApplicationEvent::Submit { actor, request });
+                    self.after(REQUEST_DELAY, ApplicationEvent::Head(HeadEvent::Submit { actor, request }));
                 }
                 CoordinatorEffect::SubmitTaskRunner { runner, class } => {
                     let gpus = class.gpus;
                     let class = self.task_classes.iter().position(|it| *it == class).unwrap_or_default();
                     let restarts = self.random.between(0, 1) as u32;
                     let request = RunnerRequest { purpose: RunnerPurpose::Tasks(class), restarts, gpus };
-                    self.after(REQUEST_DELAY, ApplicationEvent::SubmitTaskRunner { runner, request });
+                    self.after(
+                        REQUEST_DELAY,
+                        ApplicationEvent::Head(HeadEvent::SubmitTaskRunner { runner, request }),
+                    );
                 }
                 CoordinatorEffect::AwaitEnd { job } => {
-                    self.after(PATIENCE, ApplicationEvent::PatienceOver(job));
+                    self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::PatienceOver(job)));
                 }
                 CoordinatorEffect::AwaitSurplus { class } => {
-                    self.after(PATIENCE, ApplicationEvent::SurplusOver(class));
+                    self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::SurplusOver(class)));
+                }
+                CoordinatorEffect::AwaitClosing { closing } => {
+                    self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::ClosingOver(closing)));
                 }
                 CoordinatorEffect::CancelRunner { job } => self.cancel_runner(job),
-                CoordinatorEffect::FreeObject { object } => self.drive_store(|it, all| it.free(object, all)),
-                CoordinatorEffect::ForgetMaker { maker, keep } => self.forget_maker(maker, keep),
-                CoordinatorEffect::Close { member } => self.close_sessions(self.own, member),
+                CoordinatorEffect::SubmitStore { node, name } => self.want_store(node, &name),
+                CoordinatorEffect::OwnStore(frame) => {
+                    self.check_order_to_store(self.own, &frame);
+                    self.tell_own_store(frame);
+                }
+                CoordinatorEffect::Close { member } => {
+                    self.written_off(member);
+                    self.close_sessions(self.own, member);
+                }
                 CoordinatorEffect::Exit { code } => self.exit(code),
                 // Nobody looks at the application.
-                CoordinatorEffect::Described { .. } => {}
+                CoordinatorEffect::Described { .. } | CoordinatorEffect::StoreTold { .. } => {}
             }
         }
     }
@@ -63,8 +83,11 @@ impl ApplicationWorld {
     /// A member has opened a connection.
     pub(super) fn connected(&mut self, pair: Pair) {
         if pair.acceptor == self.own {
-            self.drive_coordinator(|it, effects| it.connected(pair.dialer, effects));
-            if self.plant == Some(ApplicationBug::EarlyRestart) && pair.dialer.attempt > 1 {
+            let node = self.nodes.of(pair.dialer).name();
+            self.drive_coordinator(|it, effects| it.connected(pair.dialer, &node, effects));
+            let restarts_early =
+                matches!(self.plant, Some(ApplicationBug::EarlyRestart | ApplicationBug::EarlyActorRestart));
+            if restarts_early && pair.dialer.attempt > 1 {
                 self.report(pair.dialer.job);
             }
         }
@@ -81,11 +104,27 @@ impl ApplicationWorld {
         {
             return;
         }
+        self.note_for_places(from, &frame);
+        if self.plant == Some(ApplicationBug::ForgottenLineage)
+            && matches!(frame, ToCoordinator::Object(ToDirectory::Made { .. }))
+        {
+            return;
+        }
+        let frame = if let ToCoordinator::Store(frame) = frame {
+            ToCoordinator::Store(self.lose_place(frame))
+        } else {
+            frame
+        };
         self.drive_coordinator(|it, effects| it.received(from, frame, effects));
     }
 
     /// Checks what the coordinator tells a runner. Whether the runner gets it.
     fn passes_to_runner(&mut self, to: AttemptId, frame: &FromCoordinator) -> bool {
+        if matches!(frame, FromCoordinator::Probe { .. }) {
+            self.asked_at = self.now;
+        } else if matches!(frame, FromCoordinator::NoRunner { .. }) {
+            self.disturbed_at = self.now;
+        }
         match frame {
             FromCoordinator::Deadlock { .. } => {
                 self.counters.deadlocks += 1;
@@ -114,6 +153,10 @@ impl ApplicationWorld {
             | FromCoordinator::NoRunner { .. }
             | FromCoordinator::ServeTasks { .. }
             | FromCoordinator::Object(_)
+            | FromCoordinator::Store(_)
+            | FromCoordinator::Welcome { .. }
+            | FromCoordinator::NodeAt { .. }
+            | FromCoordinator::MemberAt { .. }
             | FromCoordinator::Describe { .. }
             | FromCoordinator::End
             | FromCoordinator::Construct(_) => true,
@@ -123,7 +166,7 @@ impl ApplicationWorld {
     /// The head's record of a job reaches the coordinator.
     pub(super) fn report(&mut self, job: JobId) {
         let Some(mut report) = self.head.report(job) else { return };
-        if self.plant == Some(ApplicationBug::EarlyRestart) {
+        if self.plant == Some(ApplicationBug::EarlyRestart) || self.restarts_early(job) {
             let members = self.processes.range(job.attempt(0)..=job.attempt(u32::MAX));
             let latest = members.last().map_or(0, |(member, _)| member.attempt);
             report.ended_attempts = report.ended_attempts.max(latest.saturating_sub(1));
@@ -131,7 +174,7 @@ impl ApplicationWorld {
         self.drive_coordinator(|it, effects| it.report(job, report, effects));
     }
 
-    /// A process is told to end: that of an actor, since nobody holds the actor any more.
+    /// A process is told to end: nobody holds its actor any more, or the application is over.
     fn tell_to_end(&mut self, member: AttemptId) {
         self.counters.orderly_ends += 1;
         self.actor_ends(member.job);
@@ -139,14 +182,16 @@ impl ApplicationWorld {
 
     fn actor_ends(&mut self, job: JobId) {
         if let RunnerPurpose::Actor(actor) = self.head.jobs[&job].request.purpose {
-            let holder = self.processes.iter().find(|(_, it)| it.holds(actor)).map(|(member, _)| *member);
+            let holds =
+                |(member, it): &(&AttemptId, &Process)| it.holds(actor) && !self.was_written_off(**member);
+            let holder = self.processes.iter().find(holds).map(|(member, _)| *member);
             self.ledger.ended(actor, holder);
         }
     }
 
     fn cancel_runner(&mut self, job: JobId) {
         self.actor_ends(job);
-        self.after(REQUEST_DELAY, ApplicationEvent::Cancel(job));
+        self.after(REQUEST_DELAY, ApplicationEvent::Head(HeadEvent::Cancel(job)));
     }
 
     fn exit(&mut self, code: i32) {
@@ -186,6 +231,7 @@ impl ApplicationWorld {
             | ToCoordinator::Blocked { .. }
             | ToCoordinator::StillBlocked { .. }
             | ToCoordinator::Object(_)
+            | ToCoordinator::Store(_)
             | ToCoordinator::Constructed { .. }
             | ToCoordinator::ConstructorFailed { .. }) => other,
         }

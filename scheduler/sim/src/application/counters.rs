@@ -73,6 +73,24 @@ pub struct ApplicationCounters {
     pub spills: u64,
     /// Objects for which the store had no room in time.
     pub full_stores: u64,
+    /// How often nodes did not reach each other for some time.
+    pub cuts: u64,
+    /// Nodes of which all processes ended at once.
+    pub lost_nodes: u64,
+    /// Stores of further nodes that faults killed.
+    pub store_kills: u64,
+    /// Members of which the coordinator heard nothing for too long.
+    pub silences: u64,
+    /// Objects that stores fetched from each other.
+    pub fetches: u64,
+    /// How many of them did not arrive.
+    pub failed_fetches: u64,
+    /// Copies that stores dropped to have room.
+    pub dropped_copies: u64,
+    /// Objects that were made again.
+    pub remakes: u64,
+    /// Objects that processes could not read any more.
+    pub lost_objects: u64,
     /// Processes that ended without a task that did not end.
     pub abandoned: u64,
     /// Processes that ended because they were told to.
@@ -93,6 +111,8 @@ impl ApplicationCounters {
         let ApplicationCounters { streams, items, pauses, resumed_streams, .. } = other;
         let ApplicationCounters { puts, references, needs, reads, spills, full_stores, .. } = other;
         let ApplicationCounters { deadlocks, cancelled_tasks, abandoned, orderly_ends, .. } = other;
+        let ApplicationCounters { cuts, lost_nodes, store_kills, silences, fetches, .. } = other;
+        let ApplicationCounters { failed_fetches, dropped_copies, remakes, lost_objects, .. } = other;
         for (total, more) in [
             (&mut self.events, events),
             (&mut self.processes, processes),
@@ -131,6 +151,15 @@ impl ApplicationCounters {
             (&mut self.full_stores, full_stores),
             (&mut self.abandoned, abandoned),
             (&mut self.orderly_ends, orderly_ends),
+            (&mut self.cuts, cuts),
+            (&mut self.lost_nodes, lost_nodes),
+            (&mut self.store_kills, store_kills),
+            (&mut self.silences, silences),
+            (&mut self.fetches, fetches),
+            (&mut self.failed_fetches, failed_fetches),
+            (&mut self.dropped_copies, dropped_copies),
+            (&mut self.remakes, remakes),
+            (&mut self.lost_objects, lost_objects),
         ] {
             *total += more;
         }

@@ -1,12 +1,13 @@
 //! What can happen to an application, and when.
 
 use cohabit_application_core::{
-    ActorId, CallNumber, FromCoordinator, LinkNumber, ObjectId, Packet, SessionHello, TaskClass,
-    TaskRunnerNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
+    ActorId, CallNumber, ClosingNumber, FromCoordinator, FromStore, LinkNumber, NodeNumber, ObjectId, Packet,
+    SessionHello, TaskClass, TaskRunnerNumber, Ticket, ToCallee, ToCaller, ToCoordinator, ToStore,
 };
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{AttemptId, JobId, Time};
 
 use super::head::RunnerRequest;
+use super::node_index::NodeIndex;
 use super::simulated_store::{StoreAnswer, StoreCall, StoreWork};
 
 /// A session: who dials, and who accepts.
@@ -61,6 +62,8 @@ pub(super) enum ApplicationEvent {
     Acknowledge { pair: Pair, at: End },
     /// The code of a process does something.
     Step(AttemptId),
+    /// The code of a process reads all objects that it holds.
+    ReadAll(AttemptId),
     /// A method returns, fails or panics.
     MethodEnd { member: AttemptId, ticket: Ticket },
     /// The function of a task does its next step.
@@ -73,18 +76,43 @@ pub(super) enum ApplicationEvent {
     Abandon { member: AttemptId, ticket: Ticket },
     /// A process exits if all that it has sent has arrived.
     Settle { member: AttemptId, code: i32 },
-    /// The store gets a request.
-    AskStore { member: AttemptId, request: StoreCall },
-    /// A process gets a reply of the store.
-    StoreReplies { member: AttemptId, reply: StoreAnswer },
-    /// The store goes on.
-    Store(StoreWork),
+    /// A store gets a request.
+    AskStore { member: AttemptId, store: AttemptId, request: StoreCall },
+    /// A process gets a reply of the store of its node.
+    StoreReplies { member: AttemptId, store: AttemptId, reply: StoreAnswer },
+    /// A store goes on.
+    Store { store: AttemptId, work: StoreWork },
+    /// The coordinator says something to the store in its own process.
+    OwnStoreHears(ToStore),
+    /// That store says something to the coordinator.
+    OwnStoreSays(FromStore),
+    /// A fetch between two stores ends.
+    FetchEnds(u64),
     /// A process has filled the memory of an object.
-    Filled { member: AttemptId, object: ObjectId },
+    Filled { member: AttemptId, store: AttemptId, object: ObjectId },
     /// A process has used an object.
-    Unmap { member: AttemptId, object: ObjectId },
+    Unmap { member: AttemptId, store: AttemptId, object: ObjectId },
     /// A constructor ends.
     ConstructorEnd { member: AttemptId, incarnation: u32 },
+    /// The coordinator has had no connection of a member since then.
+    Silent { member: AttemptId, since: Time },
+    /// A node that the head does not reach ends what runs there.
+    NodeEnds(NodeIndex, u32),
+    /// The head is certain that nothing runs on a node any more.
+    GiveUpNode(NodeIndex, u32),
+    /// A node that was cut off is reached again.
+    NodeReturns(NodeIndex),
+    /// Two nodes reach each other again.
+    JoinNodes(NodeIndex, NodeIndex),
+    /// A fault.
+    Fault(ApplicationFault),
+    /// Something between the coordinator, the head and the nodes.
+    Head(HeadEvent),
+}
+
+/// What happens between the coordinator, the head and the nodes.
+#[derive(Debug, Clone)]
+pub(super) enum HeadEvent {
     /// The head gets a submission.
     Submit { actor: ActorId, request: RunnerRequest },
     /// The coordinator gets the head's answer: a job, or a refusal.
@@ -93,24 +121,30 @@ pub(super) enum ApplicationEvent {
     SubmitTaskRunner { runner: TaskRunnerNumber, request: RunnerRequest },
     /// The coordinator gets the head's answer to it.
     TaskRunnerSubmitted { runner: TaskRunnerNumber, job: Option<JobId> },
+    /// The head gets the submission of the store of a further node.
+    SubmitStore { node: NodeNumber, request: RunnerRequest },
+    /// The coordinator gets the head's answer to it.
+    StoreSubmitted { node: NodeNumber, job: JobId },
     /// A process that was told to end has had time for it.
     PatienceOver(JobId),
     /// Runners of a class have been too many for some time.
     SurplusOver(TaskClass),
+    /// Processes that were told that the application is over have had time.
+    ClosingOver(ClosingNumber),
     /// The head gets a cancellation.
     Cancel(JobId),
     /// The head starts the next attempt of a job.
     StartAttempt(JobId),
     /// A process is ended.
     Kill(AttemptId),
+    /// A process is ended by the head.
+    EndOrder(AttemptId),
     /// The head learns that a process has ended.
     AttemptEnded(AttemptId),
     /// The coordinator gets the record of a job.
     Report(JobId),
     /// A user starts another main.
     StartMain,
-    /// A fault.
-    Fault(ApplicationFault),
 }
 
 /// What goes wrong.
@@ -126,4 +160,12 @@ pub(super) enum ApplicationFault {
     EarlyAttempt,
     /// The coordinator dies.
     KillCoordinator,
+    /// A node is cut off from all others.
+    CutNode,
+    /// Two further nodes are cut off from each other.
+    CutPair,
+    /// The store of a further node is killed.
+    KillStore,
+    /// A node is lost with all that runs there.
+    LoseNode,
 }

@@ -2,7 +2,7 @@
 
 use cohabit_types::{AttemptId, JobId, Span, Time};
 
-use super::event::{ApplicationEvent, ApplicationFault, Pair};
+use super::event::{ApplicationEvent, ApplicationFault, HeadEvent, Pair};
 use super::head::RunnerPurpose;
 use super::process::ProcessCode;
 use super::world::ApplicationWorld;
@@ -72,6 +72,10 @@ impl ApplicationWorld {
                 self.counters.kills += 1;
                 self.exit = Some(137);
             }
+            ApplicationFault::CutNode => self.cut_some_node(),
+            ApplicationFault::CutPair => self.cut_some_pair(),
+            ApplicationFault::KillStore => self.kill_some_store(),
+            ApplicationFault::LoseNode => self.lose_some_node(),
         }
     }
 
@@ -89,7 +93,10 @@ impl ApplicationWorld {
     /// The head takes a process for dead that lives, and starts the next one; the first one is ended later.
     fn start_early_attempt(&mut self) {
         let jobs = self.head.jobs.iter();
-        let runners = jobs.filter(|(_, it)| it.request.purpose != RunnerPurpose::Main);
+        let runners = jobs.filter(|(_, it)| match it.request.purpose {
+            RunnerPurpose::Actor(_) | RunnerPurpose::Tasks(_) => true,
+            RunnerPurpose::Main | RunnerPurpose::Store(_) => false,
+        });
         let jobs: Vec<JobId> = runners.map(|(job, _)| *job).filter(|job| self.head.may_retry(*job)).collect();
         if jobs.is_empty() {
             return;
@@ -99,7 +106,7 @@ impl ApplicationWorld {
         let living: Vec<AttemptId> = members.map(|(member, _)| *member).collect();
         if living.len() == 1 {
             self.start_attempt(job);
-            self.after(OVERLAP, ApplicationEvent::Kill(living[0]));
+            self.after(OVERLAP, ApplicationEvent::Head(HeadEvent::Kill(living[0])));
         }
     }
 }

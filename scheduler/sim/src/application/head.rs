@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use cohabit_application_core::{ActorId, RunnerReport, RunnerState};
 use cohabit_types::{AttemptId, JobId, Share};
 
+use super::node_index::NodeIndex;
+
 /// What a job is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunnerPurpose {
@@ -12,6 +14,8 @@ pub(super) enum RunnerPurpose {
     Actor(ActorId),
     /// Tasks of a class.
     Tasks(usize),
+    /// The store of a further node.
+    Store(NodeIndex),
 }
 
 /// A submission.
@@ -106,6 +110,11 @@ impl HeadModel {
             return NextStep::Nothing;
         }
         if is_last || job.live(member.job).is_empty() { NextStep::Retry } else { NextStep::Nothing }
+    }
+
+    /// Whether a job has had several attempts: then the end of one may be taken for that of another one.
+    pub(super) fn has_several_attempts(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|job| job.attempts.len() > 1)
     }
 
     /// Whether another attempt may be started.

@@ -16,6 +16,10 @@ pub(super) struct Ledger {
     calls: BTreeMap<Tag, CallRecord>,
     /// Actors that somebody stopped, or asked to be stopped.
     pub(super) stopped: BTreeSet<ActorId>,
+    /// The youngest actor.
+    last: Option<ActorId>,
+    /// This one and those before it were ended because the application was over.
+    last_over: Option<ActorId>,
     pub(super) failed_constructors: BTreeSet<ActorId>,
     /// Actors whose submission the head refused.
     pub(super) refused: BTreeSet<ActorId>,
@@ -152,7 +156,9 @@ impl Ledger {
         history: ActorHistory,
         need_failed: bool,
     ) {
-        let (stopped, failed, refused) = (&self.stopped, &self.failed_constructors, &self.refused);
+        let Some(call) = self.calls.get(&tag) else { return };
+        let is_stopped = self.is_stopped(call.actor);
+        let (failed, refused) = (&self.failed_constructors, &self.refused);
         let Some(call) = self.calls.get_mut(&tag) else { return };
         let happened = match result {
             Ok(_) | Err(CallError::Failed(_) | CallError::Panicked(_) | CallError::StoreFull(_)) => {
@@ -163,7 +169,7 @@ impl Ledger {
             Err(CallError::Restarted) => {
                 history.died && (call.on_restart == OnRestart::Fail || call.cancelled)
             }
-            Err(CallError::Ended(ActorEnd::Stopped)) => stopped.contains(&call.actor),
+            Err(CallError::Ended(ActorEnd::Stopped)) => is_stopped,
             Err(CallError::Ended(ActorEnd::ConstructorFailed(_))) => failed.contains(&call.actor),
             Err(CallError::Ended(ActorEnd::GivenUp(_))) => history.given_up || refused.contains(&call.actor),
             Err(
@@ -186,13 +192,28 @@ impl Ledger {
 
     /// The coordinator ends the process of an actor; `holder` is a process that holds it.
     pub(super) fn ended(&mut self, actor: ActorId, holder: Option<AttemptId>) {
-        if self.stopped.contains(&actor) || self.failed_constructors.contains(&actor) {
+        if self.is_stopped(actor) || self.failed_constructors.contains(&actor) {
             return;
         }
         self.unheld.insert(actor);
         if let Some(holder) = holder {
             self.violated(format!("actor {actor} was ended although {holder} holds it"));
         }
+    }
+
+    /// An actor was made.
+    pub(super) const fn made(&mut self, actor: ActorId) {
+        self.last = Some(actor);
+    }
+
+    /// All actors are ended, for the application is over, until a further main comes.
+    pub(super) const fn over(&mut self) {
+        self.last_over = self.last;
+    }
+
+    /// Whether an actor was ended in another way than for want of holders.
+    fn is_stopped(&self, actor: ActorId) -> bool {
+        self.stopped.contains(&actor) || self.last_over.is_some_and(|last| actor <= last)
     }
 
     /// A handle has reached a process.

@@ -87,7 +87,7 @@ impl ApplicationWorld {
                 self.give_back(member, carries, more);
             }
             MemberEffect::StartTask { ticket, function: _, arguments, needs, carries } => {
-                self.start_task(member, ticket, &arguments, more);
+                self.start_task(member, ticket, &arguments, &needs, more);
                 self.read_needs(member, needs, FailedNeed::Forbidden, more);
                 self.give_back(member, carries, more);
                 if self.plant == Some(ApplicationBug::ManySlots) {
@@ -99,6 +99,7 @@ impl ApplicationWorld {
             }
             MemberEffect::MakeMore { ticket } => self.make_more(member, ticket, more),
             MemberEffect::Rest { rest } => self.rest(member, rest),
+            MemberEffect::Store(frame) => self.store_hears(member, frame),
             MemberEffect::End => self.end_process(member),
             MemberEffect::Interrupt { ticket } if self.task(member, ticket).is_some() => {
                 self.interrupt_task(member, ticket, more);
@@ -243,7 +244,7 @@ impl ApplicationWorld {
         let owner = match (caller, self.process(member).code) {
             (Some(ticket), _) => HandleOwner::Task(ticket),
             (None, ProcessCode::Main | ProcessCode::Actor) => HandleOwner::Process,
-            (None, ProcessCode::Tasks) => HandleOwner::Nobody,
+            (None, ProcessCode::Tasks | ProcessCode::Store) => HandleOwner::Nobody,
         };
         let payload = self.take_value(member, result, owner, more);
         if let Some(ticket) = caller {
@@ -406,7 +407,7 @@ impl ApplicationWorld {
         self.processes.get(&member).is_some_and(|it| match it.code {
             ProcessCode::Main => true,
             ProcessCode::Actor => it.live.is_some(),
-            ProcessCode::Tasks => false,
+            ProcessCode::Tasks | ProcessCode::Store => false,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_application_core::{LinkNumber, Packet, Session, SessionHello};
+use cohabit_application_core::{LinkNumber, MemberPlace, Packet, Session, SessionHello};
 use cohabit_types::{AttemptId, Span, Time};
 
 use super::event::{AnyFrame, ApplicationEvent, End, LinkContent, Pair};
@@ -13,6 +13,13 @@ use super::world::ApplicationWorld;
 const DELAY: (Span, Span) = (Span::from_micros(5), Span::from_millis(40));
 /// How long it takes to notice that a connection is gone, and to dial again.
 const NOTICE_DELAY: (Span, Span) = (Span::from_micros(10), Span::from_secs(1));
+
+/// The same between nodes.
+const FAR_DELAY: (Span, Span) = (Span::from_micros(50), Span::from_millis(150));
+/// How long it takes to notice that another node does not answer.
+const SILENT_NOTICE: (Span, Span) = (Span::from_secs(3), Span::from_secs(5));
+/// How long it takes until it is tried again to reach another node.
+const REDIAL: (Span, Span) = (Span::from_millis(100), Span::from_secs(2));
 
 /// All sessions.
 #[derive(Debug, Default)]
@@ -28,6 +35,8 @@ pub(super) struct Channel {
     /// Frames that the dialing end has sent.
     sent: u64,
     connections: BTreeMap<LinkNumber, Connection>,
+    /// Since when the accepting end has no connection, after it had one.
+    silent_since: Option<Time>,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +106,14 @@ impl ApplicationWorld {
 
     pub(super) fn dial(&mut self, pair: Pair) {
         let channel = self.network.channels.entry(pair).or_default();
+        if channel.dialer.is_none() {
+            return;
+        }
+        if !self.finds_way(pair) {
+            let at = self.now + self.nodes.random.span(REDIAL);
+            return self.queue.put(at, ApplicationEvent::Dial(pair));
+        }
+        let channel = self.network.channels.entry(pair).or_default();
         let Some(session) = &mut channel.dialer else { return };
         let hello = session.dial();
         channel.connections.insert(hello.link, Connection::default());
@@ -106,7 +123,10 @@ impl ApplicationWorld {
 
     /// Puts something on a connection; what is sent in one direction arrives in order.
     fn transmit(&mut self, pair: Pair, link: LinkNumber, at: End, content: LinkContent) {
-        let delay = self.random.span(DELAY);
+        let mut delay = self.random.span(DELAY);
+        if self.nodes.of(pair.dialer) != self.nodes.of(pair.acceptor) {
+            delay = self.nodes.random.span(FAR_DELAY);
+        }
         let now = self.now;
         let channel = self.network.channels.entry(pair).or_default();
         let Some(connection) = channel.connections.get_mut(&link) else { return };
@@ -143,6 +163,7 @@ impl ApplicationWorld {
                     let kept = channel.dialer.as_ref().map_or(0, Session::unacknowledged) as u64;
                     answer.received = channel.sent - kept;
                 }
+                channel.silent_since = None;
                 let older: Vec<LinkNumber> =
                     channel.unbroken().into_iter().filter(|link| *link < hello.link).collect();
                 older.into_iter().for_each(|link| self.break_connection(pair, link));
@@ -201,8 +222,15 @@ impl ApplicationWorld {
         if let Some(connection) = channel.connections.get_mut(&link) {
             connection.broken = true;
         }
+        let is_far = self.nodes.keep_apart(pair.dialer, pair.acceptor);
         for at in [End::Dialer, End::Acceptor] {
-            self.after(NOTICE_DELAY, ApplicationEvent::Notice { pair, link, at });
+            let notice = ApplicationEvent::Notice { pair, link, at };
+            if is_far {
+                let at = self.now + self.nodes.random.span(SILENT_NOTICE);
+                self.queue.put(at, notice);
+            } else {
+                self.after(NOTICE_DELAY, notice);
+            }
         }
     }
 
@@ -210,12 +238,47 @@ impl ApplicationWorld {
     pub(super) fn notice(&mut self, pair: Pair, link: LinkNumber, at: End) {
         let channel = self.network.channels.entry(pair).or_default();
         let is_latest = channel.connections.last_key_value().is_some_and(|(latest, _)| *latest == link);
-        if let Some(session) = channel.end(at) {
-            session.closed(link);
-            if at == End::Dialer && is_latest {
-                self.after(NOTICE_DELAY, ApplicationEvent::Dial(pair));
-            }
+        let Some(session) = channel.end(at) else { return };
+        let was_open = session.open_link() == Some(link);
+        session.closed(link);
+        let is_silent = was_open && at == End::Acceptor && pair.acceptor == self.own;
+        if is_silent {
+            channel.silent_since = Some(self.now);
+            self.watch_silence(pair.dialer, self.now);
         }
+        if at == End::Dialer && is_latest {
+            self.after(NOTICE_DELAY, ApplicationEvent::Dial(pair));
+        }
+    }
+
+    /// Since when the coordinator has had no connection of a member.
+    pub(super) fn silent_since(&self, member: AttemptId) -> Option<Time> {
+        let channel = self.network.channels.get(&Pair { dialer: member, acceptor: self.own })?;
+        channel.acceptor.as_ref().and(channel.silent_since)
+    }
+
+    /// Whether the dialing end knows where the other one is, and something listens there.
+    fn finds_way(&mut self, pair: Pair) -> bool {
+        let (from, to) = (self.nodes.of(pair.dialer), self.nodes.of(pair.acceptor));
+        if pair.acceptor == self.own || !self.nodes.are_several() {
+            return !self.nodes.are_apart(from, to);
+        }
+        let Some(place) = self.processes.get(&pair.dialer).map(|it| it.core.place_of(pair.acceptor)) else {
+            return true;
+        };
+        let is_right = match &place {
+            MemberPlace::Here => from == to,
+            MemberPlace::At(at) => from != to && at.address == to.name(),
+            MemberPlace::Unknown => return false,
+        };
+        if !is_right {
+            let Pair { dialer, acceptor } = pair;
+            self.ledger.violated(format!("{dialer} of {from:?} takes {acceptor} of {to:?} for {place:?}"));
+        }
+        let MemberPlace::At(at) = place else { return true };
+        let store = self.nodes.store(to);
+        let listens = store.is_some_and(|store| self.nodes.address(store) == at);
+        listens && !self.nodes.are_apart(from, to)
     }
 
     /// A process closes its ends of all sessions with another one.
@@ -235,10 +298,12 @@ impl ApplicationWorld {
     pub(super) fn close_all_sessions(&mut self, member: AttemptId) {
         let mut notices = Vec::new();
         for (pair, channel) in &mut self.network.channels {
+            let is_far = self.nodes.keep_apart(pair.dialer, pair.acceptor);
             let ends = [(pair.dialer, End::Dialer), (pair.acceptor, End::Acceptor)];
             for (_, own) in ends.into_iter().filter(|(process, _)| *process == member) {
                 *channel.end(own) = None;
-                for (link, connection) in &channel.connections {
+                let is_known = |connection: &&Connection| !(is_far && connection.broken);
+                for (link, connection) in channel.connections.iter().filter(|(_, it)| is_known(it)) {
                     let last = connection.arrivals[own.other() as usize].max(self.now);
                     let (pair, link, at) = (*pair, *link, own.other());
                     notices.push((last, ApplicationEvent::Notice { pair, link, at }));

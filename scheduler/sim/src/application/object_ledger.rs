@@ -22,12 +22,23 @@ struct ObjectRecord {
     error: Option<CallError>,
     /// The task whose value it is.
     task: Option<Tag>,
+    /// Its size in a store.
+    bytes: u64,
 }
 
 impl ObjectLedger {
-    /// A process makes an object of this value.
-    pub(super) fn made(&mut self, object: ObjectId, payload: Bytes) {
-        self.objects.insert(object, ObjectRecord { payload: Some(payload), ..ObjectRecord::default() });
+    /// A process makes an object of this value, for the first time or again.
+    pub(super) fn made(&mut self, object: ObjectId, payload: Bytes, bytes: u64) -> FoundViolation {
+        let record = ObjectRecord { payload: Some(payload.clone()), bytes, ..ObjectRecord::default() };
+        let record = self.objects.entry(object).or_insert(record);
+        let was = record.payload.get_or_insert_with(|| payload.clone());
+        let text = || format!("object {object} is made again as {:?}, and was {was:?}", decode(&payload));
+        (*was != payload).then(text)
+    }
+
+    /// The size of an object that was stored.
+    pub(super) fn bytes(&self, object: ObjectId) -> Option<u64> {
+        self.objects.get(&object).map(|it| it.bytes)
     }
 
     /// A process makes a call whose value is an object.

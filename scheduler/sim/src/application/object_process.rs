@@ -15,9 +15,19 @@ pub(super) enum HandleOwner {
 #[derive(Debug)]
 pub(super) struct Storing {
     pub(super) bytes: u64,
+    pub(super) payload: Bytes,
+    pub(super) kind: MakingKind,
     /// The handles in it, each of which the process holds once more for it.
     pub(super) carries: Vec<HeldId>,
     pub(super) purpose: StorePurpose,
+}
+
+/// Whether an object is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MakingKind {
+    New,
+    /// It was lost.
+    Again,
 }
 
 /// What becomes of an object that is stored.

@@ -8,7 +8,7 @@ use cohabit_application_core::{
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
-use super::object_process::{FailedNeed, HandleOwner, OpenedObject, StorePurpose, Storing};
+use super::object_process::{FailedNeed, HandleOwner, MakingKind, OpenedObject, StorePurpose, Storing};
 use super::payload::{Tag, encode};
 use super::simulated_store::{StoreAnswer, StoreCall};
 use super::world::{ApplicationWorld, ProgramPhase};
@@ -31,7 +31,7 @@ impl ApplicationWorld {
         let process = self.process(member);
         let object = process.core.keep_inline(payload.clone(), carries, &mut effects);
         process.handles.push(HeldId::Object(object));
-        self.objects.made(object, payload);
+        _ = self.objects.made(object, payload, 0);
         self.drive(member, |_, all| all.append(&mut effects));
     }
 
@@ -43,33 +43,71 @@ impl ApplicationWorld {
         carries: Vec<HeldId>,
         purpose: StorePurpose,
     ) {
-        let bytes = self.random.between(1, self.store.budget / 2);
+        let bytes = self.random.between(1, self.store_budget / 2);
         let process = self.process(member);
-        let object = process.core.new_object();
+        let lost =
+            if let StorePurpose::Task(ticket) = purpose { process.core.store_as(ticket) } else { None };
+        let object = lost.unwrap_or_else(|| process.core.new_object());
+        let bytes = lost.and_then(|object| self.objects.bytes(object)).unwrap_or(bytes);
+        let process = self.process(member);
         let carries: Vec<HeldId> = carries.into_iter().filter(|held| process.core.hold(*held)).collect();
-        process.storing.insert(object, Storing { bytes, carries, purpose });
-        self.objects.made(object, payload);
-        self.ask_store(member, StoreCall::Reserve { object, bytes });
+        let kind = if lost.is_some() { MakingKind::Again } else { MakingKind::New };
+        let storing = Storing { bytes, payload: payload.clone(), kind, carries, purpose };
+        let request = StoreCall::making(object, &storing);
+        process.storing.insert(object, storing);
+        if let Some(violation) = self.objects.made(object, payload, bytes) {
+            self.ledger.violated(format!("{member}: {violation}"));
+        }
+        self.ask_store(member, request);
     }
 
     /// The store has said something to a process.
-    pub(super) fn store_reply_arrives(&mut self, member: AttemptId, reply: StoreAnswer) {
-        if !self.processes.contains_key(&member) {
+    pub(super) fn store_reply_arrives(&mut self, member: AttemptId, store: AttemptId, reply: StoreAnswer) {
+        if !self.processes.contains_key(&member) || self.store_of(member) != Some(store) {
             return;
         }
         match reply {
-            StoreAnswer::Allocated(object) => self.after(USE, ApplicationEvent::Filled { member, object }),
-            StoreAnswer::Stored(object) => self.is_stored(member, object),
+            StoreAnswer::Allocated(object) => {
+                self.after(USE, ApplicationEvent::Filled { member, store, object });
+            }
+            StoreAnswer::Stored(object) => self.is_stored(member, store, object),
             StoreAnswer::HandOver(object) => {
                 self.counters.reads += 1;
-                self.after(USE, ApplicationEvent::Unmap { member, object });
+                self.after(USE, ApplicationEvent::Unmap { member, store, object });
                 self.end_read_of(member, object);
             }
+            StoreAnswer::Fetching(_) => {}
             StoreAnswer::Refused(object, reason) => self.store_refuses(member, object, reason),
+            StoreAnswer::Lost(object, error) => {
+                self.counters.lost_objects += 1;
+                if !matches!(error, CallError::ObjectLost(_)) {
+                    self.ledger.violated(format!("{member} cannot read object {object}: {error:?}"));
+                }
+                self.end_read_of(member, object);
+            }
         }
     }
 
-    fn is_stored(&mut self, member: AttemptId, object: ObjectId) {
+    /// A process has filled the memory of an object.
+    pub(super) fn fill(&mut self, member: AttemptId, store: AttemptId, object: ObjectId) {
+        let Some(storing) = self.processes.get(&member).and_then(|it| it.storing.get(&object)) else {
+            return;
+        };
+        if let Some(simulated) = self.stores.get_mut(&store) {
+            simulated.fill(object, storing.payload.clone());
+            self.ask_store(member, StoreCall::Filled(object));
+        }
+    }
+
+    /// A process has used an object.
+    pub(super) fn unmap(&mut self, member: AttemptId, store: AttemptId, object: ObjectId) {
+        if self.processes.contains_key(&member) && self.store_of(member) == Some(store) {
+            self.ask_store(member, StoreCall::Unmapped(object));
+        }
+    }
+
+    fn is_stored(&mut self, member: AttemptId, store: AttemptId, object: ObjectId) {
+        self.places.put(object, store);
         let process = self.process(member);
         let Some(Storing { bytes, carries, purpose, .. }) = process.storing.remove(&object) else { return };
         let mut effects = Vec::new();
@@ -95,14 +133,15 @@ impl ApplicationWorld {
 
     fn store_refuses(&mut self, member: AttemptId, object: ObjectId, reason: StoreRefusal) {
         let process = self.process(member);
-        let Some(Storing { carries, purpose, .. }) = process.storing.remove(&object) else {
+        let Some(Storing { kind, carries, purpose, .. }) = process.storing.remove(&object) else {
             if reason != StoreRefusal::Full {
                 self.ledger.violated(format!("{member} holds object {object} and cannot read it: {reason}"));
             }
             return self.end_read_of(member, object);
         };
         self.counters.full_stores += 1;
-        if reason != StoreRefusal::Full {
+        let is_there = kind == MakingKind::Again && reason == StoreRefusal::Exists;
+        if reason != StoreRefusal::Full && !is_there {
             self.ledger.violated(format!("{member} may not store object {object}: {reason}"));
         }
         let mut effects = Vec::new();
@@ -142,7 +181,7 @@ impl ApplicationWorld {
         let value = self.known_value(member, object)?;
         let task = self.objects.task(object);
         let expected = task.and_then(|tag| self.task_ledger.plan(tag)).map(|plan| plan.value());
-        let maker_died = !self.processes.contains_key(&object.maker);
+        let maker_died = !self.lives(object.maker);
         if let Some(violation) = self.objects.seen(object, &value, expected, maker_died) {
             self.ledger.violated(format!("{member}: {violation}"));
         }
@@ -159,6 +198,20 @@ impl ApplicationWorld {
             self.read_object(member, object, HandleOwner::Process, &mut effects);
             self.drive(member, |_, all| all.append(&mut effects));
         }
+    }
+
+    /// A main or actor reads all the objects that it holds and whose values are known.
+    pub(super) fn read_all_objects(&mut self, member: AttemptId) {
+        if self.phase == ProgramPhase::WindDown || !self.runs_code(member) {
+            return;
+        }
+        let objects: Vec<ObjectId> =
+            self.process(member).handles.iter().filter_map(|held| held.object()).collect();
+        let mut effects = Vec::new();
+        for object in objects {
+            self.read_object(member, object, HandleOwner::Process, &mut effects);
+        }
+        self.drive(member, |_, all| all.append(&mut effects));
     }
 
     /// A process reads an object that it holds.
@@ -302,7 +355,7 @@ impl ApplicationWorld {
 
     /// Whether a call that needs these may have failed because one of them has no value.
     pub(super) fn may_have_failed(&self, needs: &[ObjectId]) -> bool {
-        let is_dead = |object: &ObjectId| !self.processes.contains_key(&object.maker);
+        let is_dead = |object: &ObjectId| !self.lives(object.maker);
         self.objects.any_unseen(needs) || needs.iter().any(is_dead)
     }
 

@@ -31,4 +31,14 @@ pub(super) enum ApplicationBug {
     FreedWithMaker,
     /// What a process has stored and told nobody of stays when it has ended.
     ForgottenMaker,
+    /// The coordinator forgets where an object is when a copy of it is made.
+    LostPlace,
+    /// The coordinator takes fetches for done as soon as they begin, and a source serves too many.
+    UncountedFetches,
+    /// An actor of a node that is silent is started again at once.
+    EarlyActorRestart,
+    /// The coordinator does not hear how objects can be made again.
+    ForgottenLineage,
+    /// Copies are not freed.
+    CopyKeptAfterFree,
 }

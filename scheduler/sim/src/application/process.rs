@@ -60,6 +60,8 @@ pub(super) enum ProcessCode {
     Main,
     Actor,
     Tasks,
+    /// It serves the objects of a further node.
+    Store,
 }
 
 /// A question to the coordinator.
@@ -121,7 +123,7 @@ impl Process {
         let held = HeldId::Actor(actor);
         self.handles.contains(&held)
             || self.calls.values().any(|(target, _)| *target == actor)
-            || self.tasks.values().any(|task| task.handles.contains(&held))
+            || self.tasks.values().any(|it| it.handles.contains(&held) || it.value_handles.contains(&held))
             || self.task_calls.values().any(|open| open.carries.contains(&held))
             || self.streams.values().any(|stream| stream.holds(held))
             || self.storing.values().any(|storing| storing.carries.contains(&held))

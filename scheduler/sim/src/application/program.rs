@@ -219,7 +219,7 @@ impl ApplicationWorld {
         let members: Vec<AttemptId> = self.processes.keys().copied().collect();
         for member in members {
             self.process(member).awaits = None;
-            if self.process(member).code == ProcessCode::Tasks {
+            if matches!(self.process(member).code, ProcessCode::Tasks | ProcessCode::Store) {
                 continue;
             }
             let calls: Vec<_> = self.process(member).calls.values().map(|(_, tag)| *tag).collect();

@@ -1,18 +1,22 @@
 //! One seed: the phases of a run and its result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_application_core::{Coordinator, TaskClass};
+use cohabit_application_core::{Coordinator, CoordinatorNode, TaskClass};
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
 use super::counters::ApplicationCounters;
-use super::event::{ApplicationEvent, Pair};
+use super::event::{ApplicationEvent, HeadEvent, Pair};
 use super::head::HeadModel;
 use super::ledger::Ledger;
 use super::network::SessionNetwork;
+use super::node::SimulatedNodes;
+use super::node_index::NodeIndex;
 use super::object_ledger::ObjectLedger;
+use super::place_ledger::PlaceLedger;
 use super::planted_bug::ApplicationBug;
 use super::process::ProcessCode;
+use super::simulated_fetch::SimulatedFetches;
 use super::simulated_store::SimulatedStore;
 use super::task_ledger::TaskLedger;
 use super::task_plan::TASK_CLASSES;
@@ -84,12 +88,17 @@ impl ApplicationWorld {
         let actors_have_gpus = random.chance(0.5);
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(2), Span::from_secs(40)));
         let store_budget = random.between(4, 200);
+        let mut far_random = Random::stream(seed, "nodes of an application");
+        let count = far_random.between(1, 3) as usize;
+        let storing = if count > 1 && far_random.chance(0.5) { 0.6 } else { 0.15 };
+        let nodes = SimulatedNodes::new(own, count, far_random);
+        let node = CoordinatorNode { name: NodeIndex::FIRST.name(), at: Some(nodes.address(own)) };
         let mut world = ApplicationWorld {
             now: Time::EPOCH,
             queue: EventQueue::new(),
             random,
             own,
-            coordinator: Coordinator::new(own, ceiling, capacity),
+            coordinator: Coordinator::new(own, node, ceiling, capacity),
             processes: BTreeMap::new(),
             network: SessionNetwork::default(),
             head: HeadModel::new(own.job),
@@ -100,7 +109,17 @@ impl ApplicationWorld {
             ledger: Ledger::default(),
             task_ledger: TaskLedger::default(),
             objects: ObjectLedger::default(),
-            store: SimulatedStore::new(store_budget),
+            places: PlaceLedger::default(),
+            nodes,
+            stores: BTreeMap::from([(own, SimulatedStore::new(store_budget))]),
+            storing,
+            store_budget,
+            own_store_arrivals: [Time::EPOCH; 2],
+            fetches: SimulatedFetches::default(),
+            silenced: BTreeSet::new(),
+            asked_at: Time::EPOCH,
+            disturbed_at: Time::EPOCH,
+            written_off: BTreeSet::new(),
             task_classes: Vec::new(),
             early_death: 0.0,
             most_runners: usize::MAX,
@@ -119,10 +138,11 @@ impl ApplicationWorld {
         };
         world.draw_task_classes();
         world.draw_faults();
+        world.draw_node_faults();
         world.start_main();
         for _ in 0..world.random.between(0, 3) {
             let at = Time::EPOCH + world.random.span((Span::from_millis(1), Span::from_secs(10)));
-            world.queue.put(at, ApplicationEvent::StartMain);
+            world.queue.put(at, ApplicationEvent::Head(HeadEvent::StartMain));
         }
         world
     }
@@ -167,6 +187,8 @@ impl ApplicationWorld {
         }
         self.counters.rests += 1;
         let members: Vec<AttemptId> = self.processes.keys().copied().collect();
+        let is_store = |member: &AttemptId| self.processes[member].code == ProcessCode::Store;
+        let members: Vec<AttemptId> = members.into_iter().filter(|member| !is_store(member)).collect();
         members.into_iter().for_each(|member| self.kill(member, 0));
         match self.after_drain() {
             Some(result) => result,
@@ -227,6 +249,9 @@ impl ApplicationWorld {
         }
         if let Some(left) = self.find_in_store() {
             return Some(left);
+        }
+        if !self.fetches.is_empty() {
+            return Some(format!("fetches do not end: {:?}", self.fetches));
         }
         let kept = self.network.channels.iter().find(|(_, channel)| channel.unacknowledged() > 0);
         kept.map(|(Pair { dialer, acceptor }, channel)| {

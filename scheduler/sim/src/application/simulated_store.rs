@@ -1,18 +1,24 @@
-//! The store of the simulated node, and what processes and it send each other.
+//! The store of a simulated node, and what processes and it send each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_application_core::{ObjectId, ObjectStore, StoreRefusal, TransferResult};
+use bytes::Bytes;
+use cohabit_application_core::{CallError, NodeNumber, ObjectId, ObjectStore, StoreRefusal, TransferResult};
 use cohabit_types::{AttemptId, Time};
+
+use super::object_process::{MakingKind, Storing};
 
 /// The store, and what its connections carry.
 #[derive(Debug)]
 pub(super) struct SimulatedStore {
     pub(super) core: ObjectStore,
-    pub(super) budget: u64,
     /// What has memory, and what is on disk.
     pub(super) memory: BTreeSet<ObjectId>,
     pub(super) disk: BTreeSet<ObjectId>,
+    /// What is in those that are complete.
+    contents: BTreeMap<ObjectId, Bytes>,
+    /// From which nodes it was told to fetch objects.
+    pub(super) sources: BTreeMap<ObjectId, NodeNumber>,
     /// When the last message arrives, to and from each process.
     pub(super) arrivals: BTreeMap<AttemptId, [Time; 2]>,
     /// Processes whose connections have ended.
@@ -28,6 +34,11 @@ pub(super) enum StoreCall {
         object: ObjectId,
         bytes: u64,
     },
+    /// Of an object that was lost.
+    Remake {
+        object: ObjectId,
+        bytes: u64,
+    },
     Filled(ObjectId),
     Want(ObjectId),
     Unmapped(ObjectId),
@@ -36,12 +47,15 @@ pub(super) enum StoreCall {
 }
 
 /// From the store to a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StoreAnswer {
     Allocated(ObjectId),
     Stored(ObjectId),
     HandOver(ObjectId),
+    /// It is on its way from another node.
+    Fetching(ObjectId),
     Refused(ObjectId, StoreRefusal),
+    Lost(ObjectId, CallError),
 }
 
 /// What the store does by and by.
@@ -53,16 +67,47 @@ pub(super) enum StoreWork {
     TimedOut(ObjectId, AttemptId),
 }
 
+impl StoreCall {
+    /// A process makes an object.
+    pub(super) const fn making(object: ObjectId, storing: &Storing) -> StoreCall {
+        let bytes = storing.bytes;
+        match storing.kind {
+            MakingKind::New => StoreCall::Reserve { object, bytes },
+            MakingKind::Again => StoreCall::Remake { object, bytes },
+        }
+    }
+}
+
 impl SimulatedStore {
     pub(super) const fn new(budget: u64) -> SimulatedStore {
         SimulatedStore {
             core: ObjectStore::new(budget, usize::MAX),
-            budget,
             memory: BTreeSet::new(),
             disk: BTreeSet::new(),
+            contents: BTreeMap::new(),
+            sources: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             ended: BTreeSet::new(),
             forgotten: BTreeMap::new(),
+        }
+    }
+
+    /// The memory of an object is filled.
+    pub(super) fn fill(&mut self, object: ObjectId, content: Bytes) {
+        if self.memory.contains(&object) {
+            self.contents.insert(object, content);
+        }
+    }
+
+    /// What is in an object that is complete and here.
+    pub(super) fn content(&self, object: ObjectId) -> Option<&Bytes> {
+        self.contents.get(&object)
+    }
+
+    /// What lay at the last place is gone.
+    pub(super) fn forget_content(&mut self, object: ObjectId) {
+        if !self.memory.contains(&object) && !self.disk.contains(&object) {
+            self.contents.remove(&object);
         }
     }
 }

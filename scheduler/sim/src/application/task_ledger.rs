@@ -50,6 +50,17 @@ impl TaskRecord {
     }
 }
 
+/// Why a task starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StartKind {
+    /// Somebody called it.
+    Ordinary,
+    /// Its value was lost.
+    Remake,
+    /// Somebody called it, and took its runner for dead meanwhile.
+    Unnoticed,
+}
+
 /// What a check found.
 pub(super) type FoundViolation = Option<String>;
 
@@ -93,14 +104,22 @@ impl TaskLedger {
     }
 
     /// A task starts in a process in which so many others are active. Whether it has started before.
-    pub(super) fn started(&mut self, tag: Tag, member: AttemptId, active: usize) -> Result<bool, String> {
+    pub(super) fn started(
+        &mut self,
+        tag: Tag,
+        member: AttemptId,
+        active: usize,
+        kind: StartKind,
+    ) -> Result<bool, String> {
         let Some(task) = self.tasks.get_mut(&tag) else { return Ok(false) };
-        task.starts.push(member);
+        if kind != StartKind::Remake {
+            task.starts.push(member);
+        }
         let (starts, retries) = (task.starts.len(), task.plan.retries());
         let name = format!("task {}", tag.0);
         if starts > 1 + retries as usize {
             Err(format!("{name} of {retries} retries started {starts} times: {:?}", task.starts))
-        } else if task.ended {
+        } else if task.ended && kind == StartKind::Ordinary {
             Err(format!("{name} started in {member} after it had ended"))
         } else if active > 0 {
             Err(format!("{name} started in {member} beside {active} active tasks"))

@@ -75,6 +75,11 @@ impl TaskPlan {
         choice(mix(self.seed, 13), number, 4) == 0
     }
 
+    /// Whether handles of its arguments are in its value, if that is stored.
+    pub(super) fn passes_handles(&self) -> bool {
+        choice(self.seed, 14, 3) == 0
+    }
+
     pub(super) const fn has_gpus(&self) -> bool {
         self.class as u64 >= CPU_CLASSES
     }

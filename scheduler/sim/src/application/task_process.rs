@@ -22,6 +22,8 @@ pub(super) struct SimulatedTask {
     /// Why it will fail.
     pub(super) failure: Option<String>,
     pub(super) handles: Vec<HeldId>,
+    /// The handles that are in its value if that is stored: the same in each run.
+    pub(super) value_handles: Vec<HeldId>,
     pub(super) interrupted: bool,
     /// Items of its stream that it has made.
     pub(super) made: u64,
@@ -74,6 +76,7 @@ impl SimulatedTask {
             values: BTreeMap::new(),
             failure: None,
             handles: Vec::new(),
+            value_handles: Vec::new(),
             interrupted: false,
             made: 0,
             is_paused: false,

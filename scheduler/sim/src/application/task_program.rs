@@ -190,7 +190,7 @@ impl ApplicationWorld {
         match (open.caller, self.process(member).code) {
             (Some((ticket, _)), _) => HandleOwner::Task(ticket),
             (None, ProcessCode::Main | ProcessCode::Actor) => HandleOwner::Process,
-            (None, ProcessCode::Tasks) => HandleOwner::Nobody,
+            (None, ProcessCode::Tasks | ProcessCode::Store) => HandleOwner::Nobody,
         }
     }
 
@@ -224,12 +224,13 @@ impl ApplicationWorld {
         self.processes.iter().find_map(|(member, process)| {
             let waiting = process.task_calls.values().find(|open| {
                 let plan = self.task_ledger.plan(open.tag);
-                let gets_by = plan.is_some_and(|plan| plan.needs_no_gpus()) && open.needs.is_empty();
+                let needs_none = plan.is_some_and(|plan| plan.needs_no_gpus()) && open.needs.is_empty();
+                let gets_by = needs_none && !self.has_needs_below(open.tag);
                 !may_wait || gets_by
             });
             let unread = process.streams.iter().find(|(call, _)| !process.task_calls.contains_key(call));
             let tag = waiting.map(|open| open.tag).or(unread.map(|(_, stream)| stream.tag()))?;
-            Some(format!("task {} of {member} waits for ever", tag.0))
+            Some(format!("task {} of {member} waits for ever{}", tag.0, self.chain_below(tag)))
         })
     }
 

@@ -1,13 +1,14 @@
 //! The shell of a process that runs tasks: it carries out what its core says and runs the users' functions.
 
 use bytes::Bytes;
-use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, Ticket};
+use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, ObjectId, Ticket};
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
 use super::object_process::{HandleOwner, StorePurpose};
 use super::payload::{Tag, decode, encode};
 use super::process::ProcessCode;
+use super::task_ledger::StartKind;
 use super::task_process::{SimulatedTask, TaskStage, TaskState};
 use super::world::{ApplicationWorld, ProgramPhase};
 
@@ -24,12 +25,20 @@ impl ApplicationWorld {
         member: AttemptId,
         ticket: Ticket,
         arguments: &Bytes,
+        needs: &[ObjectId],
         more: &mut Vec<MemberEffect>,
     ) {
-        let (tag, now) = (decode(arguments).0, self.now);
+        let ((tag, carried), now) = (decode(arguments), self.now);
+        let kind = if self.process(member).core.store_as(ticket).is_some() {
+            StartKind::Remake
+        } else if self.was_written_off(member) {
+            StartKind::Unnoticed
+        } else {
+            StartKind::Ordinary
+        };
         let active = self.process(member).tasks.values().filter(|it| it.is_active(now)).count();
         self.counters.task_starts += 1;
-        match self.task_ledger.started(tag, member, active) {
+        match self.task_ledger.started(tag, member, active, kind) {
             Ok(again) => self.counters.task_repeats += u64::from(again),
             Err(violation) => self.ledger.violated(violation),
         }
@@ -37,7 +46,13 @@ impl ApplicationWorld {
             self.ledger.violated(format!("{member} starts a task that nobody called: {}", tag.0));
             return;
         };
-        self.process(member).tasks.insert(ticket, SimulatedTask::new(tag, plan));
+        let mut task = SimulatedTask::new(tag, plan);
+        if plan.passes_handles() {
+            let passes = |held: &HeldId| held.object().is_none_or(|object| needs.contains(&object));
+            let core = &mut self.process(member).core;
+            task.value_handles = carried.into_iter().filter(passes).filter(|held| core.hold(*held)).collect();
+        }
+        self.process(member).tasks.insert(ticket, task);
         self.take_handles(member, arguments, HandleOwner::Task(ticket), more);
         self.task_goes_on_soon(member, ticket);
     }
@@ -113,15 +128,19 @@ impl ApplicationWorld {
     /// A task ends, perhaps after it has put its value into the store.
     fn end_or_store(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
         match result {
-            Ok(payload) if !payload.is_empty() && self.random.chance(0.15) => {
-                if let Some(task) = self.task(member, ticket) {
-                    task.state = TaskState::Storing;
-                }
-                let carries = decode(&payload).1;
+            Ok(payload) if !payload.is_empty() && self.must_store(member, ticket) => {
+                let Some(task) = self.task(member, ticket) else { return };
+                task.state = TaskState::Storing;
+                let carries = task.value_handles.clone();
+                let payload = encode(decode(&payload).0, &carries);
                 self.begin_store(member, payload, carries, StorePurpose::Task(ticket));
             }
             result => self.drive_end(member, ticket, result),
         }
+    }
+
+    fn must_store(&mut self, member: AttemptId, ticket: Ticket) -> bool {
+        self.random.chance(self.storing) || self.process(member).core.store_as(ticket).is_some()
     }
 
     pub(super) fn drive_end(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
@@ -159,7 +178,7 @@ impl ApplicationWorld {
             }
         }
         process.core.task_ended(ticket, result.clone(), carries, took, more);
-        for held in task.handles {
+        for held in task.handles.into_iter().chain(task.value_handles) {
             process.core.release(held, more);
         }
         for call in task.open {
@@ -174,6 +193,7 @@ impl ApplicationWorld {
     /// The future of a task is dropped at its next await, if it has one.
     pub(super) fn interrupt_task(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
         let is_stuck = self.random.chance(0.1);
+        self.disturbed_at = self.now;
         let Some(task) = self.task(member, ticket) else { return };
         if task.state == TaskState::Waiting {
             self.end_task(member, ticket, Err(CallError::Cancelled), Vec::new(), more);

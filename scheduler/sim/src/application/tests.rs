@@ -26,6 +26,8 @@ fn the_first_seeds_violate_nothing() {
     assert!(counters.deadlocks > 10, "{counters:?}");
     assert!(counters.puts > 50 && counters.references > 100 && counters.needs > 100, "{counters:?}");
     assert!(counters.reads > 100 && counters.spills > 20, "{counters:?}");
+    assert!(counters.cuts > 10 && counters.silences > 5 && counters.store_kills > 10, "{counters:?}");
+    assert!(counters.fetches > 50 && counters.failed_fetches > 5, "{counters:?}");
     assert!(counters.abandoned > 5 && counters.orderly_ends > 300, "{counters:?}");
 }
 
@@ -66,13 +68,13 @@ fn repetition_without_memory_is_caught() {
 
 #[test]
 fn early_restarts_are_caught() {
-    let parts = ["and is constructed in", "whose cause did not happen"];
+    let parts = ["and is constructed in", "whose cause did not happen", "takes it for dead"];
     assert_found(ApplicationBug::EarlyRestart, &parts);
 }
 
 #[test]
 fn forgotten_handovers_are_caught() {
-    assert_found(ApplicationBug::ForgottenHandover, &["retries started"]);
+    assert_found(ApplicationBug::ForgottenHandover, &["retries started", "and no end"]);
 }
 
 #[test]
@@ -114,7 +116,7 @@ fn lost_values_of_shared_references_are_caught() {
 
 #[test]
 fn objects_that_go_with_their_makers_are_caught() {
-    assert_found(ApplicationBug::FreedWithMaker, &["cannot read it", "not in memory"]);
+    assert_found(ApplicationBug::FreedWithMaker, &["cannot read it", "not in memory", "elsewhere"]);
 }
 
 #[test]
@@ -125,4 +127,30 @@ fn objects_of_forgotten_makers_are_caught() {
 #[test]
 fn tasks_beside_active_ones_are_caught() {
     assert_found(ApplicationBug::ManySlots, &["active tasks"]);
+}
+
+#[test]
+fn forgotten_places_are_caught() {
+    assert_found(ApplicationBug::LostPlace, &["is in store", "in no store that was lost", "the store keeps"]);
+}
+
+#[test]
+fn uncounted_fetches_are_caught() {
+    assert_found(ApplicationBug::UncountedFetches, &["fetches at a time"]);
+}
+
+#[test]
+fn restarts_of_actors_of_silent_nodes_are_caught() {
+    let parts = ["and is constructed in", "takes it for dead"];
+    assert_found(ApplicationBug::EarlyActorRestart, &parts);
+}
+
+#[test]
+fn forgotten_lineages_are_caught() {
+    assert_found(ApplicationBug::ForgottenLineage, &["may be made again"]);
+}
+
+#[test]
+fn copies_that_are_not_freed_are_caught() {
+    assert_found(ApplicationBug::CopyKeptAfterFree, &["the store keeps"]);
 }

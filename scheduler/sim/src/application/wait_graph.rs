@@ -7,9 +7,12 @@ use cohabit_types::AttemptId;
 
 use super::head::RunnerPurpose;
 use super::payload::Tag;
-use super::process::ProcessCode;
+use super::process::{Process, ProcessCode};
 use super::task_process::{SimulatedTask, TaskState};
 use super::world::ApplicationWorld;
+
+/// Longer chains of tasks are cut off.
+const MOST_LINKS: usize = 20;
 
 /// A task that has started.
 type RunningNode = (AttemptId, Ticket);
@@ -25,9 +28,44 @@ impl ApplicationWorld {
         }
     }
 
+    /// What a task waits for that has not ended, down to one that waits for nothing of its own.
+    pub(super) fn chain_below(&self, tag: Tag) -> String {
+        let (mut tag, mut chain) = (tag, String::new());
+        for _ in 0..MOST_LINKS {
+            let class = self.task_ledger.plan(tag).map_or(0, |plan| plan.class);
+            let runs = self.processes.iter().find_map(|(member, process)| {
+                let (ticket, task) = process.tasks.iter().find(|(_, task)| task.tag == tag)?;
+                Some((*member, *ticket, task.state, task.open.clone(), process))
+            });
+            let Some((member, ticket, state, open, process)) = runs else {
+                chain += &format!(", {} of class {class} runs nowhere", tag.0);
+                return chain;
+            };
+            chain += &format!(", {} of class {class} runs in {member} as {ticket}, {state:?}", tag.0);
+            let Some(below) = open.iter().find_map(|call| process.task_calls.get(call)) else {
+                chain += &format!(" for {open:?}");
+                return chain;
+            };
+            tag = below.tag;
+        }
+        chain
+    }
+
+    /// Whether a running task, or one below it, has called one that needs the value of a reference.
+    pub(super) fn has_needs_below(&self, tag: Tag) -> bool {
+        self.processes.values().any(|process| {
+            let running = process.tasks.values().filter(|task| task.tag == tag);
+            let mut open =
+                running.flat_map(|task| &task.open).filter_map(|call| process.task_calls.get(call));
+            open.any(|open| !open.needs.is_empty() || self.has_needs_below(open.tag))
+        })
+    }
+
     /// Why the task of a runner that is told of a deadlock could go on.
     pub(super) fn find_progress(&self, runner: AttemptId) -> Option<String> {
-        if !self.processes.contains_key(&runner) {
+        // Between the question and the word, others may have ended something.
+        let is_undisturbed = self.asked_at > self.disturbed_at || !self.nodes.are_several();
+        if !self.processes.contains_key(&runner) || !is_undisturbed {
             return None;
         }
         let mut stuck: BTreeSet<RunningNode> = self.waiting_tasks().collect();
@@ -44,7 +82,9 @@ impl ApplicationWorld {
     }
 
     fn waiting_tasks(&self) -> impl Iterator<Item = RunningNode> {
-        let processes = self.processes.iter().filter(|(_, process)| process.code == ProcessCode::Tasks);
+        let processes = self.processes.iter().filter(|(member, process)| {
+            process.code == ProcessCode::Tasks && !self.was_written_off(**member)
+        });
         let tasks = processes.flat_map(|(member, process)| {
             process.tasks.iter().map(move |(ticket, task)| ((*member, *ticket), task))
         });
@@ -81,7 +121,10 @@ impl ApplicationWorld {
         let of_class =
             |member: &AttemptId| self.head.jobs[&member.job].request.purpose == RunnerPurpose::Tasks(class);
         let keeps = |member: &AttemptId| stuck.iter().any(|(it, _)| it == member);
-        let serving = self.processes.iter().filter(|(_, it)| it.serves && !it.was_told_to_end);
+        let serves = |(member, it): &(&AttemptId, &Process)| {
+            it.serves && !it.was_told_to_end && !self.was_written_off(**member)
+        };
+        let serving = self.processes.iter().filter(serves);
         let is_free = serving.map(|(member, _)| member).any(|member| of_class(member) && !keeps(member));
         let holders: BTreeSet<AttemptId> = stuck.iter().map(|(member, _)| *member).collect();
         let held: u32 = holders.iter().map(|it| self.head.jobs[&it.job].request.gpus.0).sum();

@@ -1,21 +1,23 @@
 //! The processes of an application, event by event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_application_core::{
-    ActorId, Coordinator, FromCoordinator, HeldId, RunnerState, TaskClass, TaskRunnerNumber, ToCaller,
-};
+use cohabit_application_core::{ActorId, Coordinator, FromCoordinator, HeldId, TaskClass, ToCaller};
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
 use super::counters::ApplicationCounters;
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
-use super::head::{HeadModel, NextStep, RunnerPurpose, RunnerRequest};
+use super::head::HeadModel;
 use super::ledger::{ActorHistory, Ledger};
 use super::network::SessionNetwork;
+use super::node::SimulatedNodes;
+use super::node_index::NodeIndex;
 use super::object_ledger::ObjectLedger;
+use super::place_ledger::PlaceLedger;
 use super::planted_bug::ApplicationBug;
-use super::process::{Process, ProcessCode};
-use super::simulated_store::{SimulatedStore, StoreCall};
+use super::process::Process;
+use super::simulated_fetch::SimulatedFetches;
+use super::simulated_store::SimulatedStore;
 use super::task_ledger::TaskLedger;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
@@ -23,9 +25,9 @@ use crate::random::Random;
 use crate::recorder::Recorder;
 
 /// How long the head takes for anything.
-const HEAD_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
-const STEP_DELAY: (Span, Span) = (Span::from_micros(1), Span::from_millis(100));
-const SOON: (Span, Span) = (Span::from_micros(1), Span::from_millis(5));
+pub(super) const HEAD_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
+pub(super) const STEP_DELAY: (Span, Span) = (Span::from_micros(1), Span::from_millis(100));
+pub(super) const SOON: (Span, Span) = (Span::from_micros(1), Span::from_millis(5));
 const LONG: (Span, Span) = (Span::from_millis(5), Span::from_secs(3));
 
 /// Everything.
@@ -40,7 +42,7 @@ pub(super) struct ApplicationWorld {
     pub(super) network: SessionNetwork,
     pub(super) head: HeadModel,
     pub(super) ceiling: Option<Share>,
-    /// The GPUs of the node.
+    /// The GPUs of all nodes.
     pub(super) capacity: Option<Share>,
     pub(super) actors_have_gpus: bool,
     /// Jobs for whose next attempt there are too few GPUs.
@@ -48,7 +50,26 @@ pub(super) struct ApplicationWorld {
     pub(super) ledger: Ledger,
     pub(super) task_ledger: TaskLedger,
     pub(super) objects: ObjectLedger,
-    pub(super) store: SimulatedStore,
+    /// Where they lie, as the coordinator was told.
+    pub(super) places: PlaceLedger,
+    pub(super) nodes: SimulatedNodes,
+    /// The stores that live, by their processes.
+    pub(super) stores: BTreeMap<AttemptId, SimulatedStore>,
+    /// Chance that the value of a task lies in a store.
+    pub(super) storing: f64,
+    /// The memory of each store.
+    pub(super) store_budget: u64,
+    /// When the last message arrives, to and from the store in the coordinator's process.
+    pub(super) own_store_arrivals: [Time; 2],
+    pub(super) fetches: SimulatedFetches,
+    /// Nodes whose stores the coordinator has not heard of for too long at some time.
+    pub(super) silenced: BTreeSet<NodeIndex>,
+    /// When runners were last asked whether they are blocked.
+    pub(super) asked_at: Time,
+    /// When a runner last ended or gave up a task from outside.
+    pub(super) disturbed_at: Time,
+    /// Members that lived when the coordinator took them for dead.
+    pub(super) written_off: BTreeSet<AttemptId>,
     /// The classes of runners of tasks, by their number.
     pub(super) task_classes: Vec<TaskClass>,
     /// Chance that a runner of tasks ends before it connects.
@@ -114,6 +135,7 @@ impl ApplicationWorld {
             ApplicationEvent::Notice { pair, link, at } => self.notice(pair, link, at),
             ApplicationEvent::Acknowledge { pair, at } => self.acknowledge(pair, at),
             ApplicationEvent::Step(member) => self.step(member),
+            ApplicationEvent::ReadAll(member) => self.read_all_objects(member),
             ApplicationEvent::MethodEnd { member, ticket } => self.end_method(member, ticket),
             ApplicationEvent::TaskStep { member, ticket } => self.step_task(member, ticket),
             ApplicationEvent::Read { member, call } => self.read_stream(member, call),
@@ -122,52 +144,28 @@ impl ApplicationWorld {
             }
             ApplicationEvent::Abandon { member, ticket } => self.abandon(member, ticket),
             ApplicationEvent::Settle { member, code } => self.settle(member, code),
-            ApplicationEvent::AskStore { member, request } => self.store_receives(member, request),
-            ApplicationEvent::StoreReplies { member, reply } => self.store_reply_arrives(member, reply),
-            ApplicationEvent::Store(work) => self.store_works(work),
-            ApplicationEvent::Filled { member, object } => {
-                if self.processes.contains_key(&member) {
-                    self.ask_store(member, StoreCall::Filled(object));
-                }
-            }
-            ApplicationEvent::Unmap { member, object } => {
-                if self.processes.contains_key(&member) {
-                    self.ask_store(member, StoreCall::Unmapped(object));
-                }
-            }
             ApplicationEvent::ConstructorEnd { member, incarnation } => {
                 self.end_constructor(member, incarnation);
             }
-            ApplicationEvent::Submit { actor, request } => self.submit_runner(actor, request),
-            ApplicationEvent::Submitted { actor, job } => {
-                let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
-                self.drive_coordinator(|it, effects| it.submitted(actor, result, effects));
+            ApplicationEvent::AskStore { member, store, request } => {
+                self.store_receives(member, store, request);
             }
-            ApplicationEvent::SubmitTaskRunner { runner, request } => {
-                self.submit_task_runner(runner, request);
+            ApplicationEvent::StoreReplies { member, store, reply } => {
+                self.store_reply_arrives(member, store, reply);
             }
-            ApplicationEvent::TaskRunnerSubmitted { runner, job } => {
-                let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
-                self.drive_coordinator(|it, effects| it.task_runner_submitted(runner, result, effects));
-            }
-            ApplicationEvent::SurplusOver(class) => {
-                self.drive_coordinator(|it, effects| it.surplus_over(&class, effects));
-            }
-            ApplicationEvent::PatienceOver(job) => {
-                self.drive_coordinator(|it, effects| it.patience_over(job, effects));
-            }
-            ApplicationEvent::Cancel(job) => {
-                for member in self.head.cancel(job) {
-                    self.after(HEAD_DELAY, ApplicationEvent::Kill(member));
-                }
-                self.after(HEAD_DELAY, ApplicationEvent::Report(job));
-            }
-            ApplicationEvent::StartAttempt(job) => self.start_attempt(job),
-            ApplicationEvent::Kill(member) => self.kill(member, 137),
-            ApplicationEvent::AttemptEnded(member) => self.attempt_ended(member),
-            ApplicationEvent::Report(job) => self.report(job),
-            ApplicationEvent::StartMain => _ = self.start_main(),
+            ApplicationEvent::Store { store, work } => self.store_works(store, work),
+            ApplicationEvent::OwnStoreHears(frame) => self.store_hears(self.own, frame),
+            ApplicationEvent::OwnStoreSays(frame) => self.own_store_said(frame),
+            ApplicationEvent::FetchEnds(number) => self.fetch_ends(number),
+            ApplicationEvent::Filled { member, store, object } => self.fill(member, store, object),
+            ApplicationEvent::Unmap { member, store, object } => self.unmap(member, store, object),
+            ApplicationEvent::Silent { member, since } => self.silent(member, since),
+            ApplicationEvent::NodeEnds(node, outage) => self.node_ends(node, outage),
+            ApplicationEvent::GiveUpNode(node, outage) => self.give_up_node(node, outage),
+            ApplicationEvent::NodeReturns(node) => self.node_returns(node),
+            ApplicationEvent::JoinNodes(one, other) => self.nodes.join(one, other),
             ApplicationEvent::Fault(fault) => self.inject(fault),
+            ApplicationEvent::Head(event) => self.handle_by_head(event),
         }
     }
 
@@ -209,126 +207,6 @@ impl ApplicationWorld {
         } else {
             self.processes.get(&pair.acceptor).is_some_and(|it| it.core.admits(pair.dialer))
         }
-    }
-
-    /// A user starts a main.
-    pub(super) fn start_main(&mut self) -> JobId {
-        let purpose = RunnerPurpose::Main;
-        let job = self.head.submit(RunnerRequest { purpose, restarts: 0, gpus: Share(0) });
-        self.drive_coordinator(|it, effects| it.main(job, effects));
-        self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(job));
-        job
-    }
-
-    fn submit_runner(&mut self, actor: ActorId, request: RunnerRequest) {
-        if self.random.chance(0.02) {
-            self.ledger.refused.insert(actor);
-            self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: None });
-            return;
-        }
-        let job = self.submit(request);
-        self.jobs.insert(actor, job);
-        self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: Some(job) });
-    }
-
-    fn submit_task_runner(&mut self, runner: TaskRunnerNumber, request: RunnerRequest) {
-        let others = self.head.jobs.values().filter(|it| it.ended.is_none());
-        let others = others.filter(|it| it.request.purpose == request.purpose).count();
-        let is_too_large = self.capacity.is_some_and(|capacity| request.gpus > capacity);
-        if self.random.chance(0.02) || others >= self.most_runners || is_too_large {
-            if let RunnerPurpose::Tasks(class) = request.purpose {
-                self.task_ledger.refused(class);
-            }
-            self.after(HEAD_DELAY, ApplicationEvent::TaskRunnerSubmitted { runner, job: None });
-            return;
-        }
-        self.counters.task_runners += 1;
-        let job = self.submit(request);
-        self.after(HEAD_DELAY, ApplicationEvent::TaskRunnerSubmitted { runner, job: Some(job) });
-    }
-
-    fn submit(&mut self, request: RunnerRequest) -> JobId {
-        let job = self.head.submit(request);
-        let used = Share(self.head.gpus_in_use());
-        if self.ceiling.is_some_and(|ceiling| used > ceiling) {
-            self.ledger.violated(format!("the jobs of the application claim {used} GPUs"));
-        }
-        self.after(HEAD_DELAY, ApplicationEvent::Report(job));
-        self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(job));
-        job
-    }
-
-    pub(super) fn start_attempt(&mut self, job: JobId) {
-        if !self.has_gpus_for(job) {
-            self.without_room.push(job);
-            return;
-        }
-        let Some(member) = self.head.start_attempt(job) else { return };
-        let purpose = self.head.jobs[&job].request.purpose;
-        let (code, steps) = match purpose {
-            RunnerPurpose::Main if self.phase == ProgramPhase::Work => {
-                (ProcessCode::Main, self.random.between(5, 60))
-            }
-            RunnerPurpose::Main => (ProcessCode::Main, 0),
-            RunnerPurpose::Actor(_) => (ProcessCode::Actor, self.random.between(0, 10)),
-            RunnerPurpose::Tasks(_) => (ProcessCode::Tasks, 0),
-        };
-        self.processes.insert(member, Process::new(member, self.own, code, steps as u32));
-        self.counters.processes += 1;
-        self.make_session(Pair { dialer: member, acceptor: self.own });
-        if code == ProcessCode::Main && steps > 0 {
-            self.after(STEP_DELAY, ApplicationEvent::Step(member));
-        }
-        if code == ProcessCode::Tasks && self.now < self.quiet_at && self.random.chance(self.early_death) {
-            self.after(SOON, ApplicationEvent::Kill(member));
-        }
-        self.after(HEAD_DELAY, ApplicationEvent::Report(job));
-    }
-
-    /// Most GPUs that the jobs of the application can have at the same time.
-    pub(super) fn gpu_limit(&self) -> Option<Share> {
-        self.ceiling.into_iter().chain(self.capacity).min()
-    }
-
-    fn has_gpus_for(&self, job: JobId) -> bool {
-        let needed = self.head.jobs.get(&job).map_or(0, |it| it.request.gpus.0);
-        let is_first = self.head.report(job).is_none_or(|it| it.state != RunnerState::Live);
-        let room = |Share(most)| self.head.gpus_of_processes() + needed <= most;
-        needed == 0 || !is_first || self.capacity.is_none_or(room)
-    }
-
-    /// Jobs that have waited for GPUs may have room now.
-    fn place_again(&mut self) {
-        for job in std::mem::take(&mut self.without_room) {
-            self.after(SOON, ApplicationEvent::StartAttempt(job));
-        }
-    }
-
-    /// Ends a process.
-    pub(super) fn kill(&mut self, member: AttemptId, code: i32) {
-        if let Some(process) = self.processes.remove(&member) {
-            if code != 0 {
-                self.task_ledger.process_died(member);
-            }
-            if let RunnerPurpose::Tasks(class) = self.head.jobs[&member.job].request.purpose
-                && !process.serves
-            {
-                self.task_ledger.died_early(class);
-            }
-            self.codes.insert(member, code);
-            self.close_all_sessions(member);
-            self.ask_store(member, StoreCall::Ended);
-            self.after(HEAD_DELAY, ApplicationEvent::AttemptEnded(member));
-        }
-    }
-
-    fn attempt_ended(&mut self, member: AttemptId) {
-        let code = self.codes.remove(&member).unwrap_or(1);
-        if self.head.attempt_ended(member, code) == NextStep::Retry {
-            self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(member.job));
-        }
-        self.after(HEAD_DELAY, ApplicationEvent::Report(member.job));
-        self.place_again();
     }
 
     /// For `ForgottenHandover`: as if a runner that has ended had given back all tasks.

@@ -50,16 +50,28 @@ pub(super) fn draw(seed: u64, scenario: &mut Scenario) {
 fn add_child(random: &mut Random, scenario: &mut Scenario, root: usize) {
     let like = &scenario.submissions[random.between(0, scenario.submissions.len() as u64 - 1) as usize];
     let mut spec = like.spec.clone();
+    let role = *random.pick(&RunnerRole::ALL);
+    let store_node = store_node(random, scenario);
     let work = RunnerWork {
         // Known when it is submitted.
         application: NO_APPLICATION,
         program: "program".into(),
-        role: *random.pick(&[RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks]),
+        role,
         arguments: vec![text(&spec)],
+        node: Some(store_node).filter(|_| role == RunnerRole::Store),
     };
     part(&mut spec, Entrypoint::Runner(work));
+    if role == RunnerRole::Store {
+        spec.demand = Demand { gpus: GpuRequest::Whole(0), ..Demand::default() };
+    }
     let user = scenario.submissions[root].user.clone();
     scenario.submissions.push(ScenarioSubmission { spec, user, after: Vec::new(), parent: Some(root) });
+}
+
+/// The node of a store, which now and then does not exist.
+fn store_node(random: &mut Random, scenario: &Scenario) -> String {
+    let known = random.chance(0.9).then(|| random.pick(&scenario.shapes).name.clone());
+    known.unwrap_or_else(|| "nowhere".to_owned())
 }
 
 /// What a child has in place of its application until it is submitted.

@@ -204,6 +204,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
     let enforceable = is_part && hosts.iter().all(|shape| shape.kind == DeviceKind::Gpu);
     Demand {
         has_code: false,
+        spans_nodes: false,
         node: None,
         nodes,
         gpus,

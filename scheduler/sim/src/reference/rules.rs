@@ -1,7 +1,9 @@
 //! The rules that each step of a job has to keep.
 
 use cohabit_scheduler_core::Event;
-use cohabit_types::{DependencyKind, JobId, JobState, ReasonCode};
+use cohabit_types::{
+    ApplicationRole, DependencyKind, Entrypoint, JobId, JobSpec, JobState, ReasonCode, RunnerRole,
+};
 
 use super::observed::{ObservedAttempt, ObservedJob};
 use super::{HandledEvent, JobEnd, JobTransition, ReferenceModel};
@@ -44,12 +46,14 @@ impl ReferenceModel {
         attempt: &ObservedAttempt,
     ) -> Result<(), String> {
         let (spec, requests) = (&self.specs[&step.id.number], &self.jobs[&step.id].requests);
-        let by_plan = matches!(it.event, Event::Planned(..)) && attempt.started_at == it.at;
+        let is_store = spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Store));
+        let by_plan = (is_store || matches!(it.event, Event::Planned(..))) && attempt.started_at == it.at;
         let ordered = (0..attempt.ranks.len() as u32)
             .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
         let why_not = match () {
             () if !by_plan => "not by a plan",
-            () if step.before.state != JobState::Pending => "it was not pending",
+            // A store may end and be started again by one event.
+            () if !is_store && step.before.state != JobState::Pending => "it was not pending",
             () if requests.cancelled => "it was cancelled",
             () if requests.held => "it is held",
             () if !requests.requeued_after_end && spec.begin.is_some_and(|begin| begin > it.at) => {
@@ -58,9 +62,26 @@ impl ReferenceModel {
             () if !self.are_dependencies_met(step.id) => "its dependencies are not met",
             () if !ordered => "not all of its ranks were ordered",
             () if !self.array_has_room(step.id.number) => "its array is at its limit",
+            () if !self.is_on_its_node(spec, attempt) => "it is on a node on which it may not run",
             () => return Ok(()),
         };
         Err(format!("attempt {} was started, but {why_not}", attempt.number))
+    }
+
+    /// Whether a child of an application is where it has to be: a main on the node of its root, a store on
+    /// the one that it names, and the others anywhere.
+    fn is_on_its_node(&self, spec: &JobSpec, attempt: &ObservedAttempt) -> bool {
+        let Entrypoint::Runner(work) = &spec.entrypoint else { return true };
+        let node = |attempt: &ObservedAttempt| attempt.ranks.first().map(|rank| rank.node.clone());
+        match work.role {
+            RunnerRole::Actor | RunnerRole::Tasks => true,
+            RunnerRole::Store => node(attempt) == work.node,
+            RunnerRole::Main => {
+                let root = self.jobs.get(&work.application.job).map(|root| &root.observed.attempts);
+                let root = root.and_then(|all| all.iter().find(|it| it.number == work.application.attempt));
+                root.is_some_and(|root| node(root) == node(attempt))
+            }
+        }
     }
 
     /// Whether the dependencies of a job are met; a requeued job has none.

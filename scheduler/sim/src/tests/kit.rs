@@ -53,6 +53,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         access: GpuAccess::None,
         rendezvous_port: None,
         application: None,
+        place: None,
         environment: [].into(),
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs that run in a snapshot of their code.
 
 use cohabit_types::{
-    ApplicationWork, Entrypoint, JobId, JobSpec, Outcome, RankId, RunOrder, RunnerRole, RunnerWork,
+    ApplicationWork, Entrypoint, JobId, JobSpec, Order, Outcome, RankId, RunOrder, RunnerRole, RunnerWork,
     StartFailure, StopReason,
 };
 
@@ -40,6 +40,7 @@ fn the_parts_of_an_application_share_one_copy_of_its_program() {
         program: "search".into(),
         role: RunnerRole::Actor,
         arguments: vec![],
+        node: None,
     };
     let child = JobSpec { entrypoint: Entrypoint::Runner(child), ..with_code() };
     let of_child = JobId::new(9).attempt(1);
@@ -91,6 +92,34 @@ fn a_stop_does_not_wait_for_the_code() {
     let worker = fetching(1).stop(StopReason::Cancelled).does([stopped, RELEASED]);
     // It may be there nevertheless.
     worker.event(fetched(Ok(()))).does([RELEASED]);
+}
+
+/// On a node without the root of an application, its parts there may end while their program is fetched.
+#[test]
+fn a_part_that_comes_while_an_abandoned_copy_is_made_gets_one_of_its_own() {
+    let child = |job: u64| {
+        let work = RunnerWork {
+            application: ATTEMPT,
+            program: "search".into(),
+            role: RunnerRole::Actor,
+            arguments: vec![],
+            node: None,
+        };
+        let spec = JobSpec { entrypoint: Entrypoint::Runner(work), ..with_code() };
+        RunOrder { attempt: JobId::new(job).attempt(1), ..order(spec, 1) }
+    };
+    let stop = Order::Stop { attempt: JobId::new(8).attempt(1), why: StopReason::Cancelled };
+    let worker = TestWorker::linked().run(child(8)).event(WorkerEvent::Order(stop)).forget_effects();
+    let mut worker = worker.run(child(9));
+    assert_eq!(worker.take_effects(), []);
+    let mut worker = worker.event(fetched(Err(StartFailure::NodeProblem("nobody waits".into()))));
+    let effects = worker.take_effects();
+    let later = JobId::new(9).attempt(1).rank(0);
+    assert!(
+        matches!(&effects[..], [RELEASED, WorkerEffect::FetchCode(start)] if start.rank == later),
+        "{effects:?}"
+    );
+    worker.event(fetched(Ok(()))).spawns(&[later]);
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         role: Role::User,
         nodes: vec!["10.0.0.1".into()],
         application: None,
+        place: None,
         world_size: ranks,
         rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
         ranks: (0..ranks).map(run).collect(),
@@ -130,6 +131,7 @@ pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<RankExit>) -> 
         access: GpuAccess::None,
         rendezvous_port: None,
         application: None,
+        place: None,
         environment: [].into(),
     };
     FoundRank { start, started_at: at(10), stopping: None, ending, progress: None }

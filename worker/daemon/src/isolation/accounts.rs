@@ -181,6 +181,7 @@ mod tests {
             access: GpuAccess::None,
             rendezvous_port: None,
             application: None,
+            place: None,
             environment: [].into(),
         }
     }

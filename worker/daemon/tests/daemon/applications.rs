@@ -3,8 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use cohabit_types::{
-    ApplicationAccess, ApplicationCredentials, ApplicationSecret, ApplicationWork, CodeSnapshot, Entrypoint,
-    JobSpec, Order, Outcome, RunOrder, RunnerRole, RunnerWork, StartFailure,
+    ApplicationAccess, ApplicationCredentials, ApplicationPlace, ApplicationSecret, ApplicationWork,
+    CodeSnapshot, Entrypoint, JobSpec, Order, Outcome, Rendezvous, RunOrder, RunnerRole, RunnerWork,
+    StartFailure,
 };
 
 use crate::kit::{Cluster, rank, run, shell, wait_for};
@@ -16,7 +17,17 @@ fn part(job: u64, code: &CodeSnapshot, workdir: &str, entrypoint: Entrypoint) ->
     let Order::Run(order) = run(job, spec) else { unreachable!("it runs a job") };
     let token = (job == 1).then(|| "cohabit1.aa.bb".to_owned());
     let credentials = ApplicationCredentials { secret: ApplicationSecret([7; 32]), token };
-    Order::Run(Box::new(RunOrder { application: Some(credentials), ..*order }))
+    let listens = job == 1;
+    let rendezvous = Rendezvous { address: "10.0.0.1".into(), port: 29_600 };
+    let place = ApplicationPlace {
+        node: "n1".into(),
+        port: listens.then(|| rendezvous.clone()),
+        coordinator: Some(rendezvous),
+        coordinator_node: "n0".into(),
+        gpus: 7,
+    };
+    let (application, place) = (Some(credentials), Some(place));
+    Order::Run(Box::new(RunOrder { application, place, ..*order }))
 }
 
 /// The root of an application is job 1.
@@ -27,7 +38,7 @@ fn root(code: &CodeSnapshot, workdir: &str, arguments: Vec<String>) -> Order {
 
 fn child(job: u64, code: &CodeSnapshot, workdir: &str, arguments: Vec<String>) -> Order {
     let (application, role) = (rank(1).attempt, RunnerRole::Actor);
-    let work = RunnerWork { application, program: "program.sh".into(), role, arguments };
+    let work = RunnerWork { application, program: "program.sh".into(), role, arguments, node: None };
     part(job, code, workdir, Entrypoint::Runner(work))
 }
 
@@ -63,8 +74,40 @@ async fn the_parts_of_an_application_share_a_program_and_find_each_other() {
         assert_eq!(access.credentials.secret, ApplicationSecret([7; 32]));
         assert_eq!(access.credentials.token.is_some(), job == 1);
         assert_eq!((&access.directory, &access.code), (&sockets, &code));
+        assert_eq!((access.node.as_str(), access.coordinator_node.as_str(), access.gpus), ("n1", "n0", 7));
+        assert_eq!((access.port.is_some(), access.coordinator.is_some()), (job == 1, true));
         assert!(access.head.starts_with("127.0.0.1:"), "{}", access.head);
     }
+    wait_for("the copy to be removed", || !cluster.state().join("code/1").exists()).await;
+    daemon.stop().await.unwrap();
+}
+
+/// The root of the application runs on another node.
+#[tokio::test]
+async fn children_share_a_program_where_the_root_does_not_run_and_a_later_one_makes_it_again() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let code = cluster.snapshot(&[("program.sh", PROGRAM)]);
+    let go = |name: &str| cluster.path().join(name).display().to_string();
+    let (first, second) = (go("first"), go("second"));
+    head.order(child(2, &code, "/", vec![first.clone()])).await;
+    head.started(rank(2)).await;
+    let fetched = cluster.pieces_read();
+    head.order(child(3, &code, "/", vec![second.clone()])).await;
+    head.started(rank(3)).await;
+    assert_eq!(cluster.pieces_read(), fetched, "the program is there already");
+    std::fs::write(&first, "").unwrap();
+    assert_eq!(head.ended(rank(2)).await.outcome, Outcome::Exited(0));
+    let program = cluster.state().join("code/1/1/files/program.sh");
+    assert!(program.exists(), "one part of the application runs");
+    std::fs::write(&second, "").unwrap();
+    assert_eq!(head.ended(rank(3)).await.outcome, Outcome::Exited(0));
+    // At once: the copy of the others may still be being removed.
+    head.order(child(4, &code, "/", vec![go("third")])).await;
+    head.started(rank(4)).await;
+    assert!(program.exists() && cluster.state().join("code/1/1/sockets").exists());
+    std::fs::write(go("third"), "").unwrap();
+    assert_eq!(head.ended(rank(4)).await.outcome, Outcome::Exited(0));
     wait_for("the copy to be removed", || !cluster.state().join("code/1").exists()).await;
     daemon.stop().await.unwrap();
 }

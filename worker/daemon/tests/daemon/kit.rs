@@ -310,6 +310,7 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         rendezvous: None,
         ranks,
         application: None,
+        place: None,
     }))
 }
 

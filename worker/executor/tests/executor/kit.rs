@@ -205,6 +205,7 @@ impl Plan {
             access: GpuAccess::None,
             rendezvous_port: None,
             application: None,
+            place: None,
             environment: BTreeMap::new(),
         };
         let start = StartRecord {

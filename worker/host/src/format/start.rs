@@ -198,6 +198,7 @@ impl From<RankPart<'_>> for RankStart {
             rendezvous_port: part.rendezvous_port,
             environment: part.environment.into_owned(),
             application: None,
+            place: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Processes that are killed. The other processes are this test program, with one test alone.
 
+use std::ffi::OsStr;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,26 +17,36 @@ use crate::transport::SocketDirectory;
 const FOLDER: &str = "COHABIT_TEST_STORE_FOLDER";
 
 /// What a test process prints when it waits to be killed.
-const READY: u8 = b'~';
+pub(super) const READY: u8 = b'~';
 
 fn test_process(test: &str, folder: &Path) -> Child {
+    test_process_with(test, FOLDER, folder.as_os_str())
+}
+
+/// Another process of this program, with a variable for this test.
+pub(super) fn test_process_with(test: &str, variable: &str, value: &OsStr) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", "--nocapture", "--test-threads=1", test])
-        .env(FOLDER, folder)
+        .env(variable, value)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
 }
 
-fn wait_until_ready(process: &mut Child) {
+pub(super) fn wait_until_ready(process: &mut Child) {
     let output = process.stdout.as_mut().unwrap();
     assert!(BufReader::new(output).bytes().any(|byte| byte.unwrap() == READY), "it has ended");
 }
 
 #[test]
 fn kill_9_leaves_nothing() {
-    let mut server = test_process("store::tests::killed::serving_makers_that_are_killed", Path::new("/"));
+    run_alone("store::tests::killed::serving_makers_that_are_killed");
+}
+
+/// Runs an ignored test in a process of its own.
+pub(super) fn run_alone(test: &str) {
+    let mut server = test_process(test, Path::new("/"));
     let mut output = String::new();
     server.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     let status = server.wait().unwrap();

@@ -1,19 +1,23 @@
 //! A store with its directories, and values to store.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_application_core::{CallError, ObjectId, StoreFigures};
+use cohabit_application_core::{CallError, FromStore, ObjectId, StoreFigures, ToStore};
 use cohabit_memory::{Buffer, MemoryMapping, ObjectWriter, read_object};
 use cohabit_types::{ApplicationSecret, AttemptId, JobId};
+use futures::FutureExt;
 use tempfile::TempDir;
 use tokio::net::UnixStream;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::yield_now;
 
 use super::super::node_store::NodeStore;
-use super::super::settings::{ROOM_PATIENCE, StoreSettings};
+use super::super::settings::{ROOM_PATIENCE, StoreOutlets, StoreSettings};
 use super::super::store_link::StoreLink;
+use super::super::transfer::{NodeConnector, OtherStore};
 use crate::transport::{HelloCheck, SocketDirectory, SocketName, StoreHello, introduce};
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -34,7 +38,7 @@ pub(super) const fn object(number: u64) -> ObjectId {
 
 /// A store in a directory of its own.
 pub(super) struct TestStore {
-    pub(super) store: NodeStore,
+    pub(super) store: Arc<NodeStore>,
     pub(super) directory: Arc<SocketDirectory>,
     pub(super) folder: TempDir,
 }
@@ -44,22 +48,43 @@ impl TestStore {
         TestStore::new(budget, ROOM_PATIENCE)
     }
 
+    /// The only node: what is not here is lost.
     pub(super) fn new(budget: u64, patience: Duration) -> TestStore {
+        let nobody = || async { Err::<Box<dyn OtherStore>, _>(io::ErrorKind::HostUnreachable.into()) };
+        let (test, mut words) = TestStore::of_node(budget, patience, Arc::new(move |_| nobody().boxed()));
+        let store = Arc::downgrade(&test.store);
+        tokio::spawn(async move {
+            while let Some(word) = words.recv().await {
+                let FromStore::Wants { object } = word else { panic!("{word:?}") };
+                let text = format!("object {object}: the object is not on this node");
+                let lost = ToStore::Lost { object, error: CallError::ObjectLost(text) };
+                store.upgrade().into_iter().for_each(|store| store.obey(lost.clone()));
+            }
+        });
+        test
+    }
+
+    /// One of several nodes, and what it says to the coordinator.
+    pub(super) fn of_node(
+        budget: u64,
+        patience: Duration,
+        connector: NodeConnector,
+    ) -> (TestStore, UnboundedReceiver<FromStore>) {
         let folder = tempfile::tempdir().unwrap();
         let directory = Arc::new(SocketDirectory::open(folder.path()).unwrap());
-        let store = TestStore::start(&directory, folder.path(), budget, patience);
-        TestStore { store, directory, folder }
+        let (told, words) = unbounded_channel();
+        let settings = StoreSettings { budget, spill_directory: folder.path().to_owned(), patience };
+        let store = TestStore::start(&directory, settings, StoreOutlets { told, connector });
+        (TestStore { store: Arc::new(store), directory, folder }, words)
     }
 
     pub(super) fn start(
         directory: &SocketDirectory,
-        spill_directory: &Path,
-        budget: u64,
-        patience: Duration,
+        settings: StoreSettings,
+        outlets: StoreOutlets,
     ) -> NodeStore {
         let check = HelloCheck { secret: SECRET, own: ROOT };
-        let settings = StoreSettings { budget, spill_directory: spill_directory.to_owned(), patience };
-        NodeStore::start(directory, check, settings).unwrap()
+        NodeStore::start(directory, check, settings, outlets).unwrap()
     }
 
     pub(super) fn link(&self, own: AttemptId) -> StoreLink {

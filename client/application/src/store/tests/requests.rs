@@ -8,12 +8,10 @@ use cohabit_memory::{Buffer, ObjectWriter, read_object};
 use futures::poll;
 use serde::{Deserialize, Serialize};
 
-use super::super::settings::ROOM_PATIENCE;
 use super::super::store_link::StoreLink;
 use super::kit::{
     MAKER, MIB, READER, ROOT, SECRET, TestStore, content, is_intact, object, pattern, writer_of,
 };
-use crate::transport::SocketDirectory;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Sample {
@@ -162,12 +160,14 @@ async fn the_end_of_the_store_is_told_to_those_that_wait() {
 
 #[tokio::test]
 async fn a_missing_store_is_told_and_looked_for_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let directory = Arc::new(SocketDirectory::open(folder.path()).unwrap());
-    let link = StoreLink::new(Arc::clone(&directory), SECRET, MAKER, ROOT);
+    let test = TestStore::with_budget(MIB);
+    let socket = test.folder.path().join("store");
+    let (elsewhere, directory) = (test.folder.path().join("elsewhere"), Arc::clone(&test.directory));
+    std::fs::rename(&socket, &elsewhere).unwrap();
+    let link = StoreLink::new(directory, SECRET, MAKER, ROOT);
     let missing = link.store(object(1), writer_of(1, MIB)).await;
     let Err(CallError::Refused(text)) = missing else { panic!("{missing:?}") };
     assert!(text.starts_with("there is no store of objects on this node: "), "{text}");
-    let _store = TestStore::start(&directory, folder.path(), MIB, ROOM_PATIENCE);
+    std::fs::rename(&elsewhere, &socket).unwrap();
     link.store(object(1), writer_of(1, MIB)).await.unwrap();
 }

@@ -49,14 +49,14 @@ async fn many_that_store_and_read_at_once_all_get_room() {
 
 #[tokio::test]
 async fn room_that_never_comes_is_told() {
-    let test = TestStore::new(2 * MIB, Duration::from_millis(20));
+    let test = TestStore::new(2 * MIB, Duration::from_millis(500));
     let (maker, reader) = (test.link(MAKER), test.link(READER));
     maker.store(object(1), writer_of(1, 2 * MIB)).await.unwrap();
     let mapping = reader.read(object(1)).await.unwrap();
     let refused = full(maker.store(object(2), writer_of(2, MIB)).await);
     assert_eq!(
         refused,
-        "there was none within 20ms; of 2 MiB of memory for objects, 2 MiB hold 1 objects, of which processes map 2 MiB; \
+        "there was none within 500ms; of 2 MiB of memory for objects, 2 MiB hold 1 objects, of which processes map 2 MiB; \
          0 objects with 0 KiB are on disk: drop references and values that are no longer needed, or raise object_memory \
          of #[cohabit::main]"
     );

@@ -45,7 +45,6 @@ async fn who_breaks_the_protocol_is_cut_off() {
         // Objects that another process makes.
         vec![StoreRequest::Reserve { object: foreign, bytes: 1 }],
         vec![StoreRequest::Filled { object: object(1) }],
-        vec![StoreRequest::Abandon { object: object(1) }],
         // Memory that it never had.
         vec![StoreRequest::Filled { object: own }],
         // What it waits for already.
@@ -64,7 +63,9 @@ async fn who_breaks_the_protocol_is_cut_off() {
     let stream = test.connect(SECRET, READER).await;
     // Descriptors that come with the first frame are closed by the kernel.
     send_frame(&stream, &StoreRequest::Want { object: foreign }, None).await.unwrap();
-    let refused: StoreReply = FrameReader::new(&stream, BytesMut::new()).next().await.unwrap();
+    let mut frames = FrameReader::new(&stream, BytesMut::new());
+    assert_eq!(frames.next::<StoreReply>().await.unwrap(), StoreReply::Fetching { object: foreign });
+    let refused: StoreReply = frames.next().await.unwrap();
     assert!(matches!(refused, StoreReply::Refused { object, .. } if object == foreign));
     let file = std::fs::File::open("/dev/null").unwrap();
     let descriptor = Some(std::os::fd::AsFd::as_fd(&file));

@@ -73,6 +73,8 @@ pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, C
     written.extend(arguments.no_root_jobs.then(|| (SettingKey::NoRootJobs, true.to_string())));
     written
         .extend(arguments.allow_shared_account.then(|| (SettingKey::AllowSharedAccount, true.to_string())));
+    written
+        .extend(arguments.no_application_ports.then(|| (SettingKey::NoApplicationPorts, true.to_string())));
     written.extend(path_flag(SettingKey::NvmlLibrary, arguments.nvml_library.as_deref())?);
     Ok(written)
 }
@@ -110,6 +112,7 @@ pub(crate) fn options(
         },
         sharing: sharing(settings)?,
         max_jobs: settings.checked(SettingKey::MaxJobs, max_jobs)?,
+        application_ports: settings.checked(SettingKey::NoApplicationPorts, str::parse)? != Some(true),
         mps: settings.checked(SettingKey::Mps, mps_mode)?.unwrap_or(usual.mps),
         device_ids: settings.checked(SettingKey::DeviceIds, device_ids)?.unwrap_or(usual.device_ids),
         nvml_library: settings.path(SettingKey::NvmlLibrary),

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::super::kit::member;
 use crate::{
-    ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal, TransferResult,
+    CallError, ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal,
+    TransferResult,
 };
 
 const BUDGET: u64 = 100;
@@ -40,6 +41,16 @@ enum Action {
     TimeOut(usize),
     FinishSpill(usize, TransferResult),
     FinishReturn(usize, TransferResult),
+    /// There is an object of so many bytes on another node.
+    Elsewhere(u64),
+    /// The coordinator answers one of the questions.
+    AnswerFetch(usize),
+    AnswerLost(usize),
+    FinishFetch(usize, TransferResult),
+    /// An object that is not here is made again.
+    Remake(usize, u64),
+    /// Another node fetches it from here.
+    Serve(usize),
 }
 
 fn actions() -> impl Strategy<Value = Action> {
@@ -62,6 +73,12 @@ fn actions() -> impl Strategy<Value = Action> {
         2 => any().prop_map(Action::TimeOut),
         6 => (any(), result()).prop_map(|(which, result)| Action::FinishSpill(which, result)),
         6 => (any(), result()).prop_map(|(which, result)| Action::FinishReturn(which, result)),
+        3 => (0..=BUDGET + 1).prop_map(Action::Elsewhere),
+        6 => any().prop_map(Action::AnswerFetch),
+        1 => any().prop_map(Action::AnswerLost),
+        6 => (any(), result()).prop_map(|(which, result)| Action::FinishFetch(which, result)),
+        2 => (any(), who()).prop_map(|(which, maker)| Action::Remake(which, maker)),
+        1 => any().prop_map(Action::Serve),
     ]
 }
 
@@ -84,6 +101,17 @@ struct Node {
     readers: Vec<(ObjectId, AttemptId)>,
     /// Objects that wait for room, in order.
     queue: VecDeque<ObjectId>,
+    /// Questions that the coordinator has not answered.
+    asked: Vec<ObjectId>,
+    /// What it said to fetch, until it is told how that ended; and what of it is on its way.
+    to_fetch: Vec<ObjectId>,
+    fetching: Vec<ObjectId>,
+    /// Where the coordinator believes a copy.
+    copies: BTreeSet<ObjectId>,
+}
+
+fn lost() -> CallError {
+    CallError::ObjectLost("its node is gone".to_owned())
 }
 
 fn choose<T: Copy>(from: impl ExactSizeIterator<Item = T>, which: usize) -> Option<T> {
@@ -129,7 +157,56 @@ impl Node {
                 assert!(self.disk.remove(&object).is_some());
             }
             ObjectStoreEffect::Refuse { object, to, reason } => self.refuse(object, to, reason),
+            ObjectStoreEffect::AwaitFetch { object, to } => {
+                assert!(self.readers.contains(&(object, to)) && !self.is_complete(object));
+            }
+            ObjectStoreEffect::Ask { object } => {
+                assert!(!self.asked.contains(&object) && !self.to_fetch.contains(&object));
+                self.asked.push(object);
+                // Whoever wants it holds it.
+                self.freed.remove(&object);
+            }
+            ObjectStoreEffect::Fetch { object, bytes } => {
+                self.leave_queue_in_order(object);
+                assert!(self.to_fetch.contains(&object) && !self.disk.contains_key(&object));
+                assert_eq!(self.memory.insert(object, bytes), None);
+                self.sizes.insert(object, (bytes, ObjectKind::Copy));
+                self.fetching.push(object);
+            }
+            ObjectStoreEffect::FetchSettled { object } => self.fetch_ended(object, TransferResult::Done),
+            ObjectStoreEffect::CopyDropped { object } => {
+                assert!(self.copies.remove(&object) || self.freed.contains(&object));
+                self.forget_queue_without_readers(object);
+            }
+            ObjectStoreEffect::Lose { object, to, error } => {
+                assert_eq!(error, lost());
+                self.answer(object, to);
+            }
         }
+    }
+
+    /// The coordinator hears how a fetch ended.
+    fn fetch_ended(&mut self, object: ObjectId, result: TransferResult) {
+        let place = self.to_fetch.iter().position(|it| *it == object).expect("it was told to");
+        self.to_fetch.remove(place);
+        match (self.freed.contains(&object), result) {
+            (true, _) => {}
+            (false, TransferResult::Done) => _ = self.copies.insert(object),
+            (false, TransferResult::Failed) => self.asked.push(object),
+        }
+    }
+
+    fn is_complete(&self, object: ObjectId) -> bool {
+        let is_filled = !self.unfilled.contains_key(&object) && !self.fetching.contains(&object);
+        (self.memory.contains_key(&object) && is_filled) || self.disk.contains_key(&object)
+    }
+
+    /// Nobody holds it any more.
+    fn freed(&mut self, object: ObjectId) {
+        self.precious.retain(|it| *it != object);
+        self.asked.retain(|it| *it != object);
+        self.copies.remove(&object);
+        self.freed.insert(object);
     }
 
     fn refuse(&mut self, object: ObjectId, to: AttemptId, reason: StoreRefusal) {
@@ -171,7 +248,8 @@ impl Node {
         let waits_on_disk = self.disk.contains_key(&object)
             && !self.returning.contains(&object)
             && self.readers.iter().any(|(wanted, _)| *wanted == object);
-        let waits = self.reservations.contains_key(&object) || waits_on_disk;
+        let waits_for_fetch = self.to_fetch.contains(&object) && !self.fetching.contains(&object);
+        let waits = self.reservations.contains_key(&object) || waits_on_disk || waits_for_fetch;
         if waits && !self.queue.contains(&object) {
             self.queue.push_back(object);
         }
@@ -204,6 +282,16 @@ impl Node {
         }
         for object in self.memory.keys().filter(|object| self.disk.contains_key(object)) {
             assert!(self.returning.contains(object), "{object} is at two places");
+        }
+        for object in self.sizes.keys() {
+            let has = self.is_complete(*object) && !self.freed.contains(object);
+            assert_eq!(store.has(*object), has, "{object}");
+            let is_copy = self.sizes[object].1 == ObjectKind::Copy;
+            assert!(has || !self.copies.contains(object), "the coordinator believes {object} to be here");
+            assert!(
+                !(has && is_copy) || self.copies.contains(object),
+                "the coordinator does not know {object}"
+            );
         }
     }
 }
@@ -243,8 +331,10 @@ impl Run {
 
     fn fill(&mut self, object: ObjectId) {
         self.node.unfilled.remove(&object);
-        if self.node.sizes[&object].1 == ObjectKind::Primary && !self.node.freed.contains(&object) {
-            self.node.precious.push(object);
+        match self.node.sizes[&object].1 {
+            _ if self.node.freed.contains(&object) => {}
+            ObjectKind::Primary => self.node.precious.push(object),
+            ObjectKind::Copy => _ = self.node.copies.insert(object),
         }
         self.step(|store, out| store.filled(object, out));
     }
@@ -256,7 +346,7 @@ impl Run {
     }
 
     fn map(&mut self, object: ObjectId, by: AttemptId) {
-        let is_whole = self.node.memory.contains_key(&object) && !self.node.unfilled.contains_key(&object);
+        let is_whole = self.node.memory.contains_key(&object) && self.node.is_complete(object);
         if is_whole && !self.node.returning.contains(&object) {
             self.node.mappings.push((object, by));
             self.store.mapped(object, by);
@@ -271,8 +361,7 @@ impl Run {
     }
 
     fn free(&mut self, object: ObjectId) {
-        self.node.precious.retain(|it| *it != object);
-        self.node.freed.insert(object);
+        self.node.freed(object);
         self.step(|store, out| store.free(object, out));
     }
 
@@ -289,8 +378,7 @@ impl Run {
         let keep: BTreeSet<ObjectId> = self.known(keep).into_iter().collect();
         let named = self.node.sizes.keys().filter(|it| it.maker == maker && !keep.contains(it));
         let named: BTreeSet<ObjectId> = named.copied().collect();
-        self.node.precious.retain(|it| !named.contains(it));
-        self.node.freed.extend(&named);
+        named.iter().for_each(|object| self.node.freed(*object));
         self.step(|store, out| store.forget(maker, &keep, out));
         let figures = self.store.figures();
         let left = figures.objects.iter().filter(|it| named.contains(&it.object));
@@ -301,12 +389,13 @@ impl Run {
 
     /// Whether something is done with an object, or somebody maps it.
     fn is_used(&self, object: ObjectId) -> bool {
-        let Node { unfilled, spilling, returning, mappings, .. } = &self.node;
+        let Node { unfilled, spilling, returning, fetching, mappings, .. } = &self.node;
         let is_mapped = mappings.iter().any(|(mapped, _)| *mapped == object);
         is_mapped
             || unfilled.contains_key(&object)
             || spilling.contains(&object)
             || returning.contains(&object)
+            || fetching.contains(&object)
     }
 
     fn time_out(&mut self, which: usize) {
@@ -334,6 +423,56 @@ impl Run {
         self.step(|store, out| store.brought_back(object, result, out));
     }
 
+    fn answer_fetch(&mut self, which: usize) {
+        let Some(object) = choose(self.node.asked.iter().copied(), which) else { return };
+        self.node.asked.retain(|it| *it != object);
+        self.node.to_fetch.push(object);
+        let bytes = self.node.sizes[&object].0;
+        self.step(|store, out| store.fetch(object, bytes, out));
+        self.node.note_waiting(object);
+    }
+
+    fn answer_lost(&mut self, which: usize) {
+        let Some(object) = choose(self.node.asked.iter().copied(), which) else { return };
+        self.node.asked.retain(|it| *it != object);
+        self.step(|store, out| store.lost(object, &lost(), out));
+    }
+
+    fn finish_fetch(&mut self, which: usize, result: TransferResult) {
+        let Some(object) = choose(self.node.fetching.iter().copied(), which) else { return };
+        self.node.fetching.retain(|it| *it != object);
+        self.node.fetch_ended(object, result);
+        self.step(|store, out| store.fetched(object, result, out));
+    }
+
+    fn not_allocated(&mut self, which: usize) {
+        let fetching = self.node.fetching.iter().copied();
+        let allocating: Vec<ObjectId> = self.node.unfilled.keys().copied().chain(fetching).collect();
+        let Some(object) = choose(allocating.into_iter(), which) else { return };
+        if self.node.fetching.contains(&object) {
+            self.node.fetching.retain(|it| *it != object);
+            self.node.memory.remove(&object);
+        }
+        self.step(|store, out| store.not_allocated(object, out));
+    }
+
+    /// As large as it was, and by any process.
+    fn remake(&mut self, object: ObjectId, maker: AttemptId) {
+        let Node { reservations, memory, disk, to_fetch, .. } = &self.node;
+        let is_here = memory.contains_key(&object) || disk.contains_key(&object);
+        if is_here || reservations.contains_key(&object) || to_fetch.contains(&object) {
+            return;
+        }
+        let bytes = self.node.sizes[&object].0;
+        if bytes <= BUDGET {
+            self.node.freed.remove(&object);
+            self.node.sizes.insert(object, (bytes, ObjectKind::Primary));
+        }
+        self.node.reservations.insert(object, maker);
+        self.step(|store, out| store.reserve(object, bytes, ObjectKind::Primary, maker, out));
+        self.node.note_waiting(object);
+    }
+
     fn act(&mut self, action: &Action) {
         match *action {
             Action::Reserve { bytes, kind, maker } => self.reserve(bytes, kind, member(maker)),
@@ -341,11 +480,7 @@ impl Run {
                 let unfilled = choose(self.node.unfilled.keys().copied(), which);
                 unfilled.into_iter().for_each(|object| self.fill(object));
             }
-            Action::NotAllocated(which) => {
-                if let Some(object) = choose(self.node.unfilled.keys().copied(), which) {
-                    self.step(|store, out| store.not_allocated(object, out));
-                }
-            }
+            Action::NotAllocated(which) => self.not_allocated(which),
             Action::Abandon(which) => self.abandon(which),
             Action::Want(which, by) => {
                 self.known(which).into_iter().for_each(|it| self.want(it, member(by)));
@@ -363,6 +498,17 @@ impl Run {
             Action::TimeOut(which) => self.time_out(which),
             Action::FinishSpill(which, result) => self.finish_spill(which, result),
             Action::FinishReturn(which, result) => self.finish_return(which, result),
+            Action::Elsewhere(bytes) => {
+                self.last += 1;
+                self.node.sizes.insert(object(self.last), (bytes, ObjectKind::Copy));
+            }
+            Action::AnswerFetch(which) => self.answer_fetch(which),
+            Action::AnswerLost(which) => self.answer_lost(which),
+            Action::FinishFetch(which, result) => self.finish_fetch(which, result),
+            Action::Remake(which, by) => {
+                self.known(which).into_iter().for_each(|it| self.remake(it, member(by)));
+            }
+            Action::Serve(which) => self.known(which).into_iter().for_each(|it| self.store.served(it)),
         }
         self.node.agree(&self.store);
     }
@@ -376,7 +522,10 @@ impl Run {
             self.act(&Action::Unmap(0));
             self.act(&Action::FinishSpill(0, TransferResult::Done));
             self.act(&Action::FinishReturn(0, TransferResult::Done));
+            self.act(&Action::FinishFetch(0, TransferResult::Done));
+            self.act(&Action::AnswerFetch(0));
         }
+        assert_eq!(self.node.to_fetch, []);
         assert_eq!((&self.node.reservations, &self.node.readers), (&BTreeMap::new(), &Vec::new()));
         assert_eq!(self.node.queue, []);
         for object in self.node.precious.clone() {
@@ -401,13 +550,14 @@ impl Run {
     }
 
     fn is_busy(&self) -> bool {
-        let Node { unfilled, spilling, returning, mappings, .. } = &self.node;
-        !(unfilled.is_empty() && spilling.is_empty() && returning.is_empty() && mappings.is_empty())
+        let Node { unfilled, spilling, returning, mappings, asked, fetching, .. } = &self.node;
+        let is_moving = [spilling, returning, asked, fetching].into_iter().any(|it| !it.is_empty());
+        is_moving || !unfilled.is_empty() || !mappings.is_empty()
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn a_store_keeps_its_budget_its_order_and_its_objects(actions in vec(actions(), 0..120)) {

@@ -7,7 +7,9 @@ use cohabit_types::AttemptId;
 use super::super::kit::{effects, member};
 use crate::ObjectKind::{Copy, Primary};
 use crate::ObjectPlace::{Disk, Memory};
-use crate::ObjectStoreEffect::{Allocate, BringBack, Drop, HandOver, Refuse, Spill};
+use crate::ObjectStoreEffect::{
+    Allocate, Ask, AwaitFetch, BringBack, CopyDropped, Drop, HandOver, Refuse, Spill,
+};
 use crate::TransferResult::{Done, Failed};
 use crate::{
     ObjectFigures, ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal,
@@ -15,44 +17,44 @@ use crate::{
 };
 
 const MIB: u64 = 1 << 20;
-const MAKER: AttemptId = member(2);
-const READER: AttemptId = member(3);
+pub(super) const MAKER: AttemptId = member(2);
+pub(super) const READER: AttemptId = member(3);
 const MOST: usize = 100;
 
-const fn object(number: u64) -> ObjectId {
+pub(super) const fn object(number: u64) -> ObjectId {
     ObjectId { maker: member(1), number }
 }
 
-fn allocate(number: u64, bytes: u64) -> ObjectStoreEffect {
+pub(super) fn allocate(number: u64, bytes: u64) -> ObjectStoreEffect {
     Allocate { object: object(number), bytes, maker: MAKER }
 }
 
-fn hand_over(number: u64) -> ObjectStoreEffect {
+pub(super) fn hand_over(number: u64) -> ObjectStoreEffect {
     HandOver { object: object(number), to: READER }
 }
 
-fn drop_at(number: u64, place: ObjectPlace) -> ObjectStoreEffect {
+pub(super) fn drop_at(number: u64, place: ObjectPlace) -> ObjectStoreEffect {
     Drop { object: object(number), place }
 }
 
-fn refuse(number: u64, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
+pub(super) fn refuse(number: u64, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
     Refuse { object: object(number), to, reason }
 }
 
-fn spill(number: u64) -> ObjectStoreEffect {
+pub(super) fn spill(number: u64) -> ObjectStoreEffect {
     Spill { object: object(number) }
 }
 
-fn bring_back(number: u64) -> ObjectStoreEffect {
+pub(super) fn bring_back(number: u64) -> ObjectStoreEffect {
     BringBack { object: object(number) }
 }
 
 /// A store whose steps are checked.
-struct CheckedStore(ObjectStore);
+pub(super) struct CheckedStore(pub(super) ObjectStore);
 
 impl CheckedStore {
     /// With one object of ten bytes for each of these kinds, from 1.
-    fn filled_with(budget: u64, kinds: &[ObjectKind]) -> CheckedStore {
+    pub(super) fn filled_with(budget: u64, kinds: &[ObjectKind]) -> CheckedStore {
         let mut store = CheckedStore(ObjectStore::new(budget, MOST));
         for (number, kind) in (1..).zip(kinds) {
             let reserved = store.step(|it, out| it.reserve(object(number), 10, *kind, MAKER, out));
@@ -62,7 +64,7 @@ impl CheckedStore {
         store
     }
 
-    fn step(
+    pub(super) fn step(
         &mut self,
         step: impl FnOnce(&mut ObjectStore, &mut Vec<ObjectStoreEffect>),
     ) -> Vec<ObjectStoreEffect> {
@@ -71,40 +73,40 @@ impl CheckedStore {
         effects
     }
 
-    fn reserve(&mut self, number: u64, bytes: u64) -> Vec<ObjectStoreEffect> {
+    pub(super) fn reserve(&mut self, number: u64, bytes: u64) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.reserve(object(number), bytes, Primary, MAKER, out))
     }
 
-    fn wanted(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+    pub(super) fn wanted(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.wanted(object(number), READER, out))
     }
 
-    fn unmapped(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+    pub(super) fn unmapped(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.unmapped(object(number), READER, out))
     }
 
-    fn spilled(&mut self, number: u64, result: TransferResult) -> Vec<ObjectStoreEffect> {
+    pub(super) fn spilled(&mut self, number: u64, result: TransferResult) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.spilled(object(number), result, out))
     }
 
-    fn brought_back(&mut self, number: u64, result: TransferResult) -> Vec<ObjectStoreEffect> {
+    pub(super) fn brought_back(&mut self, number: u64, result: TransferResult) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.brought_back(object(number), result, out))
     }
 
-    fn free(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+    pub(super) fn free(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.free(object(number), out))
     }
 
-    fn filled(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+    pub(super) fn filled(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.filled(object(number), out))
     }
 
-    fn timed_out(&mut self, number: u64, by: AttemptId) -> Vec<ObjectStoreEffect> {
+    pub(super) fn timed_out(&mut self, number: u64, by: AttemptId) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.timed_out(object(number), by, out))
     }
 
     /// Bytes in memory and on disk.
-    fn bytes(&self) -> (u64, u64) {
+    pub(super) fn bytes(&self) -> (u64, u64) {
         (self.0.memory_bytes(), self.0.disk_bytes())
     }
 }
@@ -167,8 +169,10 @@ fn an_object_that_its_maker_maps_stays() {
 #[test]
 fn copies_are_dropped_instead() {
     let mut store = CheckedStore::filled_with(20, &[Copy, Copy]);
-    assert_eq!(store.reserve(3, 10), [drop_at(1, Memory), allocate(3, 10)]);
-    assert_eq!(store.wanted(1), [refuse(1, READER, StoreRefusal::Unknown)]);
+    let dropped = CopyDropped { object: object(1) };
+    assert_eq!(store.reserve(3, 10), [drop_at(1, Memory), dropped, allocate(3, 10)]);
+    let awaited = AwaitFetch { object: object(1), to: READER };
+    assert_eq!(store.wanted(1), [awaited, Ask { object: object(1) }], "it is on another node");
     assert_eq!(store.wanted(2), [hand_over(2)]);
     assert_eq!(store.bytes(), (20, 0));
 }
@@ -240,7 +244,9 @@ fn a_reader_waits_for_an_object_that_is_being_made() {
     store.reserve(2, 10);
     store.wanted(2);
     let abandoned = store.step(|it, out| it.abandoned(object(2), MAKER, out));
-    assert_eq!(abandoned, [drop_at(2, Memory), refuse(2, READER, StoreRefusal::Abandoned)]);
+    let awaited = AwaitFetch { object: object(2), to: READER };
+    let ask = Ask { object: object(2) };
+    assert_eq!(abandoned, [drop_at(2, Memory), awaited, ask], "another node may have it");
     store.reserve(3, 10);
     assert_eq!(
         store.step(|it, out| it.not_allocated(object(3), out)),
@@ -312,7 +318,7 @@ fn an_object_that_cannot_be_read_back_is_told_and_kept() {
     assert_eq!(store.wanted(1), []);
     assert_eq!(store.spilled(2, Done), [drop_at(2, Memory), bring_back(1)]);
     let unreadable = refuse(1, READER, StoreRefusal::Unreadable);
-    assert_eq!(store.brought_back(1, Failed), [unreadable, unreadable]);
+    assert_eq!(store.brought_back(1, Failed), [unreadable.clone(), unreadable]);
     assert_eq!((store.bytes(), store.wanted(1)), ((0, 20), vec![bring_back(1)]));
 }
 
@@ -369,7 +375,10 @@ fn figures_say_where_objects_are_and_who_maps_them() {
     store.reserve(4, 20);
     let figures = store.0.figures();
     assert_eq!((figures.budget, figures.memory, figures.disk, figures.mapped_bytes()), (20, 20, 10, 10));
-    let of = |number, bytes, place, mapped| ObjectFigures { object: object(number), bytes, place, mapped };
+    let of = |number, bytes, place, mapped| {
+        let object = object(number);
+        ObjectFigures { object, bytes, kind: Primary, place, mapped }
+    };
     assert_eq!(
         figures.objects,
         [

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use cohabit_types::AttemptId;
 
-use super::super::kit::{MAIN, ROOT, actor, effects, member, spec};
+use super::super::kit::{MAIN, ROOT, actor, effects, member, root_node, spec};
 use super::kit::{carried, leaf, object, own, ready, reference, shared_inline, stored, watch};
 use crate::{
     ActorSpec, CallError, Carried, CarriedValue, Construction, Coordinator, CoordinatorEffect,
     FromCoordinator, FromDirectory, HeldId, IncarnationNumber, Member, MemberEffect, ObjectId, RequestNumber,
-    RunnerReport, RunnerState, SharedValue, ToCoordinator, ToDirectory,
+    RunnerReport, RunnerState, SharedValue, ToCoordinator, ToDirectory, ToStore,
 };
 
 const A: AttemptId = member(3);
@@ -16,11 +16,11 @@ const B: AttemptId = member(4);
 
 /// A main and two other processes are connected.
 fn application() -> Coordinator {
-    let mut it = Coordinator::new(ROOT, None, None);
+    let mut it = Coordinator::new(ROOT, root_node(), None, None);
     for name in [MAIN, A, B] {
         effects(|all| {
             it.main(name.job, all);
-            it.connected(name, all);
+            it.connected(name, "n0", all);
         });
     }
     it
@@ -105,7 +105,7 @@ fn opened(to: AttemptId, carries: Vec<Carried>) -> CoordinatorEffect {
 }
 
 const fn free(object: ObjectId) -> CoordinatorEffect {
-    CoordinatorEffect::FreeObject { object }
+    CoordinatorEffect::OwnStore(ToStore::Free { object })
 }
 
 fn ended(to: AttemptId, member: AttemptId) -> CoordinatorEffect {
@@ -189,7 +189,7 @@ fn what_a_process_that_ends_had_promised_is_lost_and_what_it_stored_is_kept_whil
         [CoordinatorEffect::Close { member: A }, known(B, promised, lost(A)), ended(MAIN, A), ended(B, A),]
     );
     assert_eq!(closes(&mut it, MAIN, A, &[]), []);
-    let forget = CoordinatorEffect::ForgetMaker { maker: A, keep: vec![promised, lent] };
+    let forget = CoordinatorEffect::OwnStore(ToStore::Forget { maker: A, keep: vec![promised, lent] });
     let settled = [(reference(promised), 1), (reference(lent), 1)];
     assert_eq!(closes(&mut it, B, A, &settled), [free(unlent), forget]);
     assert_eq!(watches(&mut it, MAIN, promised, B), [known(MAIN, promised, lost(A))]);
@@ -303,7 +303,7 @@ fn a_constructor_waits_for_what_it_needs() {
     };
     let frame = FromCoordinator::Construct(construction);
     assert_eq!(
-        effects(|all| it.connected(process, all)),
+        effects(|all| it.connected(process, "n0", all)),
         [CoordinatorEffect::Send { to: process, frame: frame.clone() }]
     );
     let mut callee = Member::new(process, ROOT);

@@ -6,7 +6,7 @@ use cohabit_types::{AttemptId, Span};
 use super::super::kit::{MAIN, ROOT, class, effects, inline, member, task};
 use crate::{
     CallError, CallNumber, CallValue, Carried, CarriedValue, FromCoordinator, FromDirectory, HeldId, Member,
-    MemberEffect, ObjectId, SharedValue, StoredObject, TaskRequest, TaskSpec, ToCallee, ToCaller,
+    MemberEffect, NodeNumber, ObjectId, SharedValue, StoredObject, TaskRequest, TaskSpec, ToCallee, ToCaller,
     ToCoordinator, ToDirectory,
 };
 
@@ -41,7 +41,7 @@ pub(super) const fn shared_inline(value: &'static str, carries: Vec<Carried>) ->
 
 /// 100,000 bytes.
 pub(super) const fn stored(object: ObjectId, has_handles: bool) -> StoredObject {
-    StoredObject { object, bytes: 100_000, has_handles }
+    StoredObject { object, bytes: 100_000, home: NodeNumber::COORDINATOR, has_handles }
 }
 
 pub(super) const fn to_directory(report: ToDirectory) -> MemberEffect {
@@ -79,7 +79,8 @@ pub(super) fn finish(call: u64, result: Result<CallValue, CallError>, carries: &
 /// Call number `call` goes to the runner.
 pub(super) fn run(call: u64, needs: &[ObjectId], carries: Vec<Carried>) -> MemberEffect {
     let TaskSpec { function, arguments, .. } = task();
-    let task = TaskRequest { function, depth: 0, arguments, needs: needs.to_vec(), resume: None };
+    let task =
+        TaskRequest { function, depth: 0, arguments, needs: needs.to_vec(), resume: None, store_as: None };
     MemberEffect::ToCallee { to: RUNNER, frame: ToCallee::Run { call: CallNumber(call), task, carries } }
 }
 

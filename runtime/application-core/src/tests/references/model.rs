@@ -8,11 +8,11 @@ use cohabit_types::{AttemptId, Span};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::kit::{ROOT, class, effects, member, task};
+use super::super::kit::{ROOT, class, effects, member, root_node, task};
 use crate::{
     CallError, CallNumber, CallValue, Coordinator, CoordinatorEffect, FromCoordinator, HeldId, Member,
     MemberEffect, ObjectId, ObjectValue, RequestNumber, RunnerReport, RunnerState, StoredObject, TaskSpec,
-    Ticket, ToCallee, ToCaller, ToCoordinator,
+    Ticket, ToCallee, ToCaller, ToCoordinator, ToStore,
 };
 
 /// The one that may end.
@@ -100,7 +100,7 @@ impl Draw {
 impl World {
     fn new() -> World {
         let mut it = World {
-            coordinator: Coordinator::new(ROOT, None, None),
+            coordinator: Coordinator::new(ROOT, root_node(), None, None),
             processes: BTreeMap::new(),
             to_coordinator: BTreeMap::new(),
             from_coordinator: BTreeMap::new(),
@@ -122,7 +122,7 @@ impl World {
             it.processes.insert(name, process);
             effects(|all| {
                 it.coordinator.main(name.job, all);
-                it.coordinator.connected(name, all);
+                it.coordinator.connected(name, "n0", all);
             });
             it.act(name, |core, all| core.receive(FromCoordinator::ServeTasks { class: class() }, all));
         }
@@ -377,7 +377,7 @@ impl World {
                 if self.processes.contains_key(&to) {
                     self.from_coordinator.entry(to).or_default().push_back(frame);
                 }
-            } else if let CoordinatorEffect::FreeObject { object } = effect {
+            } else if let CoordinatorEffect::OwnStore(ToStore::Free { object }) = effect {
                 let is_new = self.freed.insert(object);
                 // Of a process that has ended, more may be freed than it stored, and that twice.
                 let has_ended = !self.processes.contains_key(&object.maker);
@@ -387,7 +387,7 @@ impl World {
                 for (name, process) in self.processes.iter().filter(|_| self.store.contains_key(&object)) {
                     assert!(!is_held(process), "{name} holds {object}");
                 }
-            } else if let CoordinatorEffect::ForgetMaker { maker, keep } = effect {
+            } else if let CoordinatorEffect::OwnStore(ToStore::Forget { maker, keep }) = effect {
                 let made = self.store.keys().filter(|it| it.maker == maker && !keep.contains(it));
                 self.freed.extend(made.copied());
             }

@@ -1,0 +1,107 @@
+//! Applications that span nodes.
+
+use std::fs;
+
+use super::launch::{Launch, program};
+use crate::kit::*;
+
+/// What each value of the program has.
+const RIGHT: &str = "3145728";
+
+/// A cluster whose first node is full, with an application on it that has been told of a second one.
+struct TwoNodes {
+    cluster: Cluster,
+    launch: Launch,
+    go: String,
+}
+
+impl TwoNodes {
+    /// `part` is what the program does.
+    fn start(part: &str) -> TwoNodes {
+        let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);
+        cluster.add_worker("host:1");
+        let go = cluster.path("go");
+        let mut launch = cluster.launch_program(&program("nodes"), &[part, &go]);
+        assert_eq!(launch.line(), "kept");
+        // The head is soon certain that what ran there has ended.
+        cluster.add_worker_with("host:1", &["--orphan-grace", "1s"]);
+        fs::write(&go, "").unwrap();
+        TwoNodes { cluster, launch, go }
+    }
+
+    /// The second node dies, and a third one joins.
+    fn lose_second(&mut self) {
+        self.cluster.machine_dies(1);
+        self.cluster.add_worker("host:1");
+        fs::write(format!("{}.lost", self.go), "").unwrap();
+    }
+
+    fn runs(&self) -> Vec<String> {
+        let runs = fs::read_to_string(format!("{}.runs", self.go)).unwrap();
+        let mut runs: Vec<String> = runs.lines().map(str::to_owned).collect();
+        runs.sort();
+        runs
+    }
+
+    /// The application ends well and leaves nothing.
+    fn end(self) {
+        let ended = self.launch.end();
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+        let cluster = self.cluster;
+        until("all processes are gone", || {
+            (0..3).all(|number| processes_with(&cluster.path(&format!("worker{number}/code"))).is_empty())
+        });
+    }
+}
+
+#[test]
+fn calls_and_values_go_from_node_to_node() {
+    let mut nodes = TwoNodes::start("travels");
+    assert_eq!(nodes.launch.line(), "calls: 1");
+    assert_eq!(nodes.launch.line(), "in order: true");
+    assert_eq!(nodes.launch.line(), format!("right there: {RIGHT}"));
+    assert_eq!(nodes.launch.line(), format!("right here: {RIGHT}"));
+    nodes.end();
+}
+
+/// Two results of tasks were on a node that is lost: both tasks run again and give the same bytes. What was put
+/// there is lost.
+#[test]
+fn a_lost_node_is_made_good() {
+    let mut nodes = TwoNodes::start("lost");
+    assert_eq!(nodes.launch.line(), "put");
+    assert_eq!(nodes.runs(), ["1", "2"]);
+    nodes.lose_second();
+    assert_eq!(nodes.launch.line(), format!("right: {RIGHT}"));
+    assert_eq!(nodes.launch.line(), format!("right: {RIGHT}"));
+    assert_eq!(nodes.runs(), ["1", "1", "2", "2"]);
+    let lost = nodes.launch.line();
+    assert!(lost.contains("node1") && lost.contains("Put or make it again"), "{lost}");
+    nodes.end();
+}
+
+#[test]
+fn an_actor_of_a_lost_node_begins_anew_on_another() {
+    let mut nodes = TwoNodes::start("actor");
+    assert_eq!(nodes.launch.line(), "calls: 1");
+    nodes.lose_second();
+    assert_eq!(nodes.launch.line(), "calls: 1");
+    nodes.end();
+}
+
+/// Two launches on three nodes: the program is sent to the head once, and to each node once.
+#[test]
+fn a_binary_travels_once() {
+    let mut cluster = Cluster::start(&[]);
+    let wires = [(); 4].map(|()| Proxy::to(cluster.address()));
+    let [launcher, workers @ ..] = &wires;
+    workers.iter().for_each(|wire| cluster.add_worker_through(wire, "host:1", &[]));
+    let program = program("nodes");
+    let bytes = fs::metadata(&program).unwrap().len();
+    let sent = || wires.each_ref().map(|wire| wire.passed() / bytes);
+    for _ in 0..2 {
+        let ended = cluster.launch_program_at(launcher.address().to_owned(), &program, &["everywhere"]).end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, "kept\n"), "{}", ended.stderr);
+        assert_eq!(sent(), [1; 4]);
+    }
+}

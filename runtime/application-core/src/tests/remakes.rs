@@ -1,0 +1,4 @@
+//! Lost objects are made again by their tasks.
+
+mod coordinator;
+mod member;
