@@ -90,7 +90,7 @@ impl ActorHost {
         arguments: ArrivedArguments,
     ) {
         self.held.replace(None);
-        let context = Context::new(incarnation.0, self.process.access().member);
+        let context = Context::new(incarnation.0, &self.process);
         let host = Rc::clone(self);
         spawn_local(async move {
             let constructing = AssertUnwindSafe(host.make(kind, context, arguments)).catch_unwind();

@@ -110,7 +110,8 @@ impl CallState {
             return Ok(());
         };
         let prepared = prepared?;
-        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin(prepared.callee()));
+        let process = MemberProcess::current()?;
+        let counts = UnendedCall::begin(process.unknown_calls(), prepared.callee());
         let (call, holds) = prepared.describe(&counts)?;
         let sent = process.with(|state| state.call(call, holds, when_full));
         let call = sent.map_err(Error::of_call)?;
@@ -154,7 +155,8 @@ impl CallState {
             return Err(Error::Refused("this call was awaited before: start it first".into()));
         };
         let prepared = prepared?;
-        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin(prepared.callee()));
+        let process = MemberProcess::current()?;
+        let counts = UnendedCall::begin(process.unknown_calls(), prepared.callee());
         let (call, holds) = prepared.describe(&counts)?;
         let terms = ReferenceTerms { counts, limit: self.limit.and_then(CallLimit::from_now) };
         let started = process.with(|state| state.start_call(call, holds, when_full, terms));

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use cohabit_types::AttemptId;
 
+use crate::process::MemberProcess;
+
 /// The process that holds an actor or runs a task, as constructors, methods and tasks may ask for with a
 /// parameter `&Context`.
 #[derive(Debug, Clone)]
@@ -14,9 +16,9 @@ pub struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(incarnation: u32, member: AttemptId) -> Context {
-        let checkpoints = std::env::var_os("COHABIT_CHECKPOINT_DIR").map(PathBuf::from);
-        Context { incarnation, member, checkpoints }
+    pub(crate) fn new(incarnation: u32, process: &MemberProcess) -> Context {
+        let checkpoints = process.checkpoints().map(Path::to_owned);
+        Context { incarnation, member: process.access().member, checkpoints }
     }
 
     /// How often the actor has been constructed: 1 for the first time, then one more after each end of its

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use cohabit_types::{ApplicationAccess, RunnerRole};
 use futures::future::LocalBoxFuture;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
@@ -17,6 +16,7 @@ use crate::process::{
     CalleeSockets, Dialer, MemberProcess, Outlets, ProcessEvent, accept_callers, keep_coordinator,
 };
 use crate::store::StoreLink;
+use crate::surroundings::{Surroundings, Termination};
 use crate::task_host;
 use crate::terminal::{exit, say};
 use crate::transport::SocketDirectory;
@@ -42,26 +42,31 @@ const INTERRUPT_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a process without tasks waits for one before it says so.
 const REST: Duration = Duration::from_secs(5);
 
-/// Runs the user's `main`; returns the exit code.
-pub(crate) async fn run_main(access: ApplicationAccess, main: fn() -> LocalBoxFuture<'static, i32>) -> i32 {
-    let process = match join(access, RunnerRole::Main, || {}) {
-        Ok((process, _)) => process,
-        Err(text) => return cannot_begin(&text),
-    };
+/// Runs the user's `main`; returns what it returns.
+///
+/// # Errors
+/// In words, if it cannot begin.
+pub(crate) async fn run_main<T: 'static>(
+    access: ApplicationAccess,
+    surroundings: &Surroundings,
+    main: fn() -> LocalBoxFuture<'static, T>,
+) -> Result<T, String> {
+    let (process, _) = join(access, RunnerRole::Main, surroundings, || {})?;
     // A task, so that what wakes it runs before the connections write.
-    let code = spawn_local(main()).await;
+    let returned = spawn_local(main()).await;
     process.settle(SETTLING).await;
-    match code {
-        Ok(code) => code,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => FAILED,
-        },
-    }
+    returned.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => error.to_string(),
+    })
 }
 
 /// Holds one actor until the process is told to end; returns the exit code.
-pub(crate) async fn run_actor(access: ApplicationAccess) -> i32 {
+pub(crate) async fn run_actor(
+    access: ApplicationAccess,
+    surroundings: &Surroundings,
+    mut terminate: Termination,
+) -> i32 {
     // The host needs the process, which calls the host.
     let later: Rc<std::cell::OnceCell<Rc<ActorHost>>> = Rc::default();
     let hosted = Rc::clone(&later);
@@ -70,14 +75,14 @@ pub(crate) async fn run_actor(access: ApplicationAccess) -> i32 {
             host.run();
         }
     };
-    let Callee { process, mut terminate, mut events } = match serve(access, RunnerRole::Actor, run) {
+    let Callee { process, mut events } = match serve(access, RunnerRole::Actor, surroundings, run) {
         Ok(callee) => callee,
         Err(text) => return cannot_begin(&text),
     };
     let host = later.get_or_init(|| ActorHost::new(Arc::clone(&process)));
     let code = loop {
         tokio::select! {
-            _ = terminate.recv() => break TERMINATED,
+            () = terminate.said() => break TERMINATED,
             Some(event) = events.recv() => match event {
                 ProcessEvent::End if host.has_failed() => break FAILED,
                 ProcessEvent::End => break 0,
@@ -98,19 +103,26 @@ pub(crate) async fn run_actor(access: ApplicationAccess) -> i32 {
 }
 
 /// Runs tasks until the process is told to end; returns the exit code.
-pub(crate) async fn run_tasks(access: ApplicationAccess) -> i32 {
-    let Callee { process, mut terminate, mut events } = match serve(access, RunnerRole::Tasks, || {}) {
+pub(crate) async fn run_tasks(
+    access: ApplicationAccess,
+    surroundings: &Surroundings,
+    mut terminate: Termination,
+) -> i32 {
+    let served = serve(access, RunnerRole::Tasks, surroundings, || {});
+    let Callee { process, mut events } = match served {
         Ok(callee) => callee,
         Err(text) => return cannot_begin(&text),
     };
-    if let Err(error) = task_host::start(&process) {
+    let begun = MemberProcess::current().map_err(|error| error.to_string());
+    let begun = begun.and_then(|own| task_host::start(own).map_err(|error| error.to_string()));
+    if let Err(error) = begun {
         return cannot_begin(&format!("no thread for tasks: {error}"));
     }
     spawn_local(tell_rests(Arc::clone(&process)));
     let (late, mut interrupted) = unbounded_channel();
     let code = loop {
         tokio::select! {
-            _ = terminate.recv() => {
+            () = terminate.said() => {
                 process.stop_tasks(TASKS_PATIENCE).await;
                 break TERMINATED;
             }
@@ -133,7 +145,9 @@ pub(crate) async fn run_tasks(access: ApplicationAccess) -> i32 {
             },
         }
     };
-    match process.settle(SETTLING).await {
+    let is_settled = process.settle(SETTLING).await;
+    process.end();
+    match is_settled {
         true => code,
         // With code 0 its callers would believe that what it has not answered has not started.
         false => code.max(FAILED),
@@ -151,8 +165,6 @@ async fn tell_rests(process: Arc<MemberProcess>) {
 /// A process that others call.
 struct Callee {
     process: Arc<MemberProcess>,
-    /// The worker tells it to end.
-    terminate: Signal,
     events: UnboundedReceiver<ProcessEvent>,
 }
 
@@ -163,18 +175,17 @@ struct Callee {
 fn serve(
     access: ApplicationAccess,
     role: RunnerRole,
+    surroundings: &Surroundings,
     after: impl Fn() + Clone + 'static,
 ) -> Result<Callee, String> {
-    let terminate = signal(SignalKind::terminate());
-    let terminate = terminate.map_err(|error| format!("cannot wait for SIGTERM: {error}"))?;
     // Callers may come as soon as the coordinator knows of this process.
     let directory = SocketDirectory::open(&access.directory).map_err(|error| error.to_string())?;
     let sockets = CalleeSockets::listen(&directory, access.member);
     let sockets =
         sockets.map_err(|error| format!("cannot listen in {}: {error}", access.directory.display()))?;
-    let (process, events) = join(access, role, after.clone())?;
+    let (process, events) = join(access, role, surroundings, after.clone())?;
     spawn_local(accept_callers(Arc::clone(&process), sockets, after));
-    Ok(Callee { process, terminate, events })
+    Ok(Callee { process, events })
 }
 
 /// Makes this process a member that keeps its connections; `after` is called when frames were handled.
@@ -184,6 +195,7 @@ fn serve(
 pub(crate) fn join(
     access: ApplicationAccess,
     role: RunnerRole,
+    surroundings: &Surroundings,
     after: impl Fn() + Clone + 'static,
 ) -> Result<(Arc<MemberProcess>, UnboundedReceiver<ProcessEvent>), String> {
     let directory = SocketDirectory::open(&access.directory).map_err(|error| error.to_string())?;
@@ -191,16 +203,19 @@ pub(crate) fn join(
     let (secret, own, application) = (access.credentials.secret, access.member, access.application);
     let directory = Arc::new(directory);
     let store = StoreLink::new(Arc::clone(&directory), secret, own, application);
-    let process = MemberProcess::start(access, directory, Outlets { dial, events }, store);
+    let process = MemberProcess::start(access, directory, Outlets { dial, events }, store, surroundings);
     let timed = Arc::clone(&process);
     spawn_local(async move { timed.watch_deadlines().await });
     let dialer = Dialer::new(&process, after.clone());
+    let is_process = surroundings.is_process();
     spawn_local(async move {
         let ended = keep_coordinator(&dialer, role).await;
         // The head hears of it, too, and ends this process with the right reason.
         sleep(ORPHAN_GRACE).await;
         say(&ended);
-        exit(FAILED)
+        if is_process {
+            exit(FAILED)
+        }
     });
     spawn_local(Dialer::new(&process, after).dial_members(members));
     Ok((process, received))

@@ -10,7 +10,9 @@ use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
 use crate::error::Error;
+use crate::runner::cannot_begin;
 use crate::start_entry::MainEntry;
+use crate::surroundings::{Surroundings, Termination};
 use crate::terminal::{exit, say};
 use crate::{coordinator, launcher, registry, runner, store_process};
 
@@ -62,11 +64,11 @@ pub fn run(entry: MainEntry, main: fn() -> LocalBoxFuture<'static, i32>) -> Exit
     let code = match std::env::var(ApplicationRole::VARIABLE) {
         Err(_) => runtime.block_on(local.run_until(launcher::launch(entry))),
         Ok(role) => match begin(&role) {
-            Ok((role, access)) => runtime.block_on(local.run_until(run_role(role, access, entry, main))),
-            Err(text) => {
-                say(&text);
-                FAILED
+            Ok((role, access)) => {
+                let ended = runtime.block_on(local.run_until(run_role(role, access, entry, main)));
+                ended.unwrap_or_else(|text| cannot_begin(&text))
             }
+            Err(text) => cannot_begin(&text),
         },
     };
     // Blocking tasks of the program may go on for ever.
@@ -78,14 +80,19 @@ async fn run_role(
     access: ApplicationAccess,
     entry: MainEntry,
     main: fn() -> LocalBoxFuture<'static, i32>,
-) -> i32 {
-    match role {
+) -> Result<i32, String> {
+    let surroundings = Surroundings::Process;
+    Ok(match role {
         ApplicationRole::Coordinator => coordinator::coordinate(access, entry).await,
-        ApplicationRole::Runner(RunnerRole::Main) => runner::run_main(access, main).await,
-        ApplicationRole::Runner(RunnerRole::Actor) => runner::run_actor(access).await,
-        ApplicationRole::Runner(RunnerRole::Tasks) => runner::run_tasks(access).await,
+        ApplicationRole::Runner(RunnerRole::Main) => runner::run_main(access, &surroundings, main).await?,
+        ApplicationRole::Runner(RunnerRole::Actor) => {
+            runner::run_actor(access, &surroundings, Termination::by_signal()?).await
+        }
+        ApplicationRole::Runner(RunnerRole::Tasks) => {
+            runner::run_tasks(access, &surroundings, Termination::by_signal()?).await
+        }
         ApplicationRole::Runner(RunnerRole::Store) => store_process::run_store(access, entry).await,
-    }
+    })
 }
 
 /// The role of this process, and what it may do; standard input is empty from then on.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use cohabit_application_core::FromStore;
 use cohabit_net::ApplicationTls;
 use cohabit_types::{ApplicationAccess, RunnerRole};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::{spawn_blocking, spawn_local};
 
@@ -14,6 +13,7 @@ use crate::process::{MemberProcess, ProcessEvent};
 use crate::runner::{SETTLING, TERMINATED, cannot_begin, join};
 use crate::start_entry::MainEntry;
 use crate::store::{NodeStore, StoreOutlets, StoreSettings, admit_store, connect_stores};
+use crate::surroundings::{Surroundings, Termination};
 use crate::transport::{HelloCheck, NetworkAdmission, NetworkPort, SocketDirectory};
 
 const NO_PORT: &str = "the head has given the store of this node no port: applications span nodes only where \
@@ -31,8 +31,7 @@ pub(crate) async fn run_store(access: ApplicationAccess, entry: MainEntry) -> i3
 /// # Errors
 /// In words, if the system refuses what it needs.
 async fn keep_objects(access: ApplicationAccess, entry: MainEntry) -> Result<i32, String> {
-    let terminate = signal(SignalKind::terminate());
-    let mut terminate = terminate.map_err(|error| format!("cannot wait for SIGTERM: {error}"))?;
+    let mut terminate = Termination::by_signal()?;
     let port = NetworkPort::open(&access).map_err(|error| error.to_string())?;
     let at = access.port.clone();
     let (port, at) = port.zip(at).ok_or(NO_PORT)?;
@@ -41,7 +40,7 @@ async fn keep_objects(access: ApplicationAccess, entry: MainEntry) -> Result<i32
     // Processes of a node do not know which one has its store.
     let check = HelloCheck { secret: access.credentials.secret, own: access.application };
     let (joining, directory) = (access.clone(), access.directory.clone());
-    let (process, mut events) = join(joining, RunnerRole::Store, || {})?;
+    let (process, mut events) = join(joining, RunnerRole::Store, &Surroundings::Process, || {})?;
     let (told, mut words) = unbounded_channel();
     let asked = Arc::clone(&process);
     let connector = connect_stores(&access, &tls, move |node| asked.with(|state| state.address_of(node)));
@@ -59,7 +58,7 @@ async fn keep_objects(access: ApplicationAccess, entry: MainEntry) -> Result<i32
     say(&process, FromStore::Listens { at });
     let code = loop {
         tokio::select! {
-            _ = terminate.recv() => break TERMINATED,
+            () = terminate.said() => break TERMINATED,
             Some(word) = words.recv() => say(&process, word),
             Some(event) = events.recv() => match event {
                 ProcessEvent::Store(word) => store.obey(word),

@@ -48,23 +48,23 @@ enum TaskProgress {
     Waits,
 }
 
-/// Starts the thread of the tasks of this process, which ends with the process.
+/// Starts the thread of the tasks of this process, which ends when [`MemberProcess::end`] is called.
 ///
 /// # Errors
 /// If the system has no thread or no runtime for it.
-pub(crate) fn start(process: &Arc<MemberProcess>) -> io::Result<()> {
+pub(crate) fn start(process: &'static Arc<MemberProcess>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let process = Arc::clone(process);
     let serve = move || {
-        let context = Context::new(1, process.access().member);
-        let host = Rc::new(TaskHost { process, context });
+        MemberProcess::adopt(process);
+        let host = Rc::new(TaskHost { process: Arc::clone(process), context: Context::new(1, process) });
         LocalSet::new().block_on(&runtime, host.serve());
     };
     std::thread::Builder::new().name("tasks".into()).spawn(move || {
         // The process is of no use without it.
-        let _panicked = catch_unwind(AssertUnwindSafe(serve));
-        say("the thread of the tasks has ended: please report this as an error of cohabit");
-        exit(FAILED)
+        if catch_unwind(AssertUnwindSafe(serve)).is_err() {
+            say("the thread of the tasks has ended: please report this as an error of cohabit");
+            exit(FAILED)
+        }
     })?;
     Ok(())
 }
@@ -80,7 +80,10 @@ impl TaskHost {
                     }
                 }
             }
-            self.process.new_work().await;
+            tokio::select! {
+                () = self.process.new_work() => {}
+                () = self.process.ended() => return,
+            }
         }
     }
 

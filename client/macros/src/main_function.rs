@@ -1,26 +1,16 @@
 //! `#[cohabit::main]`: the program's `main`, run by the process that has this role.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::quote;
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, Result, Token};
+use syn::{Error, ItemFn, Result};
 
-use crate::options::{bytes, whole};
+use crate::application_options::ApplicationOptions;
 
-/// The longest name of an application, in bytes.
-const LONGEST_NAME: usize = 128;
-
-#[derive(Default)]
-struct MainOptions {
-    name: Option<LitStr>,
-    max_gpus: Option<u32>,
-    object_memory: Option<u64>,
-}
+const UNKNOWN_OPTION: &str = "`main` has no such option: use name, max_gpus, object_memory";
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let options = MainOptions::parse(attribute)?;
+    let options = ApplicationOptions::parse(attribute, UNKNOWN_OPTION)?;
     let function: ItemFn = syn::parse2(item)?;
     check(&function)?;
     let name = match &options.name {
@@ -32,14 +22,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
             }
         },
     };
-    let max_gpus = match options.max_gpus {
-        Some(most) => quote!(::core::option::Option::Some(#most)),
-        None => quote!(::core::option::Option::None),
-    };
-    let object_memory = match options.object_memory {
-        Some(bytes) => quote!(#bytes),
-        None => quote!(::cohabit::private::DEFAULT_OBJECT_MEMORY),
-    };
+    let entry = options.entry(&name);
     let call = match function.sig.asyncness {
         Some(_) => quote!(main().await),
         None => quote!(main()),
@@ -47,11 +30,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     Ok(quote! {
         fn main() -> ::std::process::ExitCode {
             #function
-            const ENTRY: ::cohabit::private::MainEntry = ::cohabit::private::MainEntry {
-                name: #name,
-                max_gpus: #max_gpus,
-                object_memory: #object_memory,
-            };
+            #entry
             ::cohabit::private::run(ENTRY, || {
                 ::std::boxed::Box::pin(async { ::cohabit::private::MainReturn::code(#call) })
             })
@@ -73,43 +52,6 @@ fn check(function: &ItemFn) -> Result<()> {
             Err(Error::new(signature.generics.span(), "`main` cannot be generic"))
         }
         () => Ok(()),
-    }
-}
-
-impl MainOptions {
-    fn parse(attribute: TokenStream) -> Result<MainOptions> {
-        let mut options = MainOptions::default();
-        for meta in Punctuated::<Meta, Token![,]>::parse_terminated.parse2(attribute)? {
-            match meta.path().get_ident().map(ToString::to_string).as_deref() {
-                Some("name") => options.name = Some(name(&meta)?),
-                Some("max_gpus") => options.max_gpus = Some(whole(&meta, 0)?),
-                Some("object_memory") => options.object_memory = Some(bytes(&meta)?),
-                Some(_) | None => {
-                    let text = "`main` has no such option: use name, max_gpus, object_memory";
-                    return Err(Error::new(meta.span(), text));
-                }
-            }
-        }
-        Ok(options)
-    }
-}
-
-fn name(meta: &Meta) -> Result<LitStr> {
-    let wrong = |span: Span| {
-        let text = format!(
-            "the name of an application is a text of 1 to {LONGEST_NAME} bytes without control characters: write \
-             `name = \"search\"`"
-        );
-        Error::new(span, text)
-    };
-    let Meta::NameValue(pair) = meta else { return Err(wrong(meta.span())) };
-    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &pair.value else {
-        return Err(wrong(pair.value.span()));
-    };
-    let value = text.value();
-    match value.is_empty() || value.len() > LONGEST_NAME || value.contains(char::is_control) {
-        true => Err(wrong(text.span())),
-        false => Ok(text.clone()),
     }
 }
 

@@ -8,7 +8,7 @@ use cohabit_types::{ApplicationAnswer, ApplicationTopic};
 use futures::future::join_all;
 use tokio::time::sleep;
 
-use super::runner_jobs::RunnerJobs;
+use super::application_jobs::ApplicationJobs;
 
 /// Pause before the head is asked again after an error that may pass.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Answers questions as long as the head lets the coordinator. Those that come together about one topic get
 /// one answer: processes are asked once for all of them.
 pub(super) async fn answer_questions(
-    jobs: &RunnerJobs,
+    jobs: &ApplicationJobs,
     answer: impl AsyncFn(ApplicationTopic) -> ApplicationAnswer,
 ) {
     loop {

@@ -1,12 +1,14 @@
 //! The coordinator: the process of the root job. It runs none of the user's code.
 //!
 //! `shell` drives the core by what processes and the head say, `runner_jobs` has the head
-//! start and end the other processes, and `report` reads what it says of their jobs.
+//! start and end the other processes, and `report` reads what it says of their jobs. In tests, threads stand
+//! for both: `application_jobs` is either.
 //!
 //! What users ask about the application comes in `inspection`; the answers are made in `actor_listing`,
 //! `task_listing` and `object_listing` of what the core knows and of what a `survey` of the members finds.
 
 mod actor_listing;
+mod application_jobs;
 mod inspection;
 mod object_listing;
 mod report;
@@ -17,6 +19,9 @@ mod task_listing;
 
 use cohabit_types::ApplicationAccess;
 
+use self::application_jobs::ApplicationJobs;
+use self::runner_jobs::RunnerJobs;
+use crate::local::ThreadJobs;
 use crate::start_entry::MainEntry;
 use crate::terminal::say;
 
@@ -25,11 +30,24 @@ const FAILED: i32 = 1;
 
 /// Runs the application until it is over; returns its exit code.
 pub(crate) async fn coordinate(access: ApplicationAccess, entry: MainEntry) -> i32 {
-    match shell::run(access, entry).await {
-        Ok(code) => code,
-        Err(text) => {
-            say(&text);
-            FAILED
-        }
-    }
+    let ended = match RunnerJobs::open(&access) {
+        Ok(jobs) => shell::run(access, entry, ApplicationJobs::OfHead(jobs)).await,
+        Err(text) => Err(text),
+    };
+    ended.unwrap_or_else(|text| {
+        say(&text);
+        FAILED
+    })
+}
+
+/// The same for an application of threads.
+///
+/// # Errors
+/// In words, if it cannot go on.
+pub(crate) async fn coordinate_threads(
+    access: ApplicationAccess,
+    entry: MainEntry,
+    jobs: ThreadJobs,
+) -> Result<i32, String> {
+    shell::run(access, entry, ApplicationJobs::OfThreads(jobs)).await
 }

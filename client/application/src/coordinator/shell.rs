@@ -23,9 +23,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{spawn_blocking, spawn_local};
 use tokio::time::sleep;
 
+use super::application_jobs::ApplicationJobs;
 use super::inspection::answer_questions;
-use super::report::report_of;
-use super::runner_jobs::{ActorRunner, RunnerJobs};
+use super::runner_jobs::ActorRunner;
 use super::survey::{MemberAnswers, Surveys};
 use super::{actor_listing, object_listing, task_listing};
 use crate::registry::ActorRegistry;
@@ -58,7 +58,7 @@ const SURPLUS_PATIENCE: Duration = Duration::from_secs(5);
 struct CoordinatorShell {
     own: AttemptId,
     state: RefCell<ShellState>,
-    jobs: RunnerJobs,
+    jobs: ApplicationJobs,
     /// The objects of this node.
     store: NodeStore,
     /// Where its store finds those of others.
@@ -84,7 +84,11 @@ struct ShellState {
 ///
 /// # Errors
 /// In words, if it cannot go on.
-pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i32, String> {
+pub(super) async fn run(
+    access: ApplicationAccess,
+    entry: MainEntry,
+    jobs: ApplicationJobs,
+) -> Result<i32, String> {
     let own = access.application;
     let check = HelloCheck { secret: access.credentials.secret, own };
     let cannot = |error: io::Error| format!("cannot listen for the application: {error}");
@@ -115,7 +119,7 @@ pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i
             store_surveys: Surveys::default(),
             stores: BTreeMap::new(),
         }),
-        jobs: RunnerJobs::open(&access)?,
+        jobs,
         store,
         addresses,
         follow,
@@ -347,12 +351,11 @@ impl CoordinatorShell {
                     }
                     None => return,
                 },
-                changed = watcher.changes() => changed,
+                changed = watcher.next() => changed,
             };
             match changed {
-                Ok(records) => records.iter().for_each(|record| {
-                    let report = report_of(record);
-                    self.change(|core, effects| core.report(record.id, report, effects));
+                Ok(reports) => reports.into_iter().for_each(|(job, report)| {
+                    self.change(|core, effects| core.report(job, report, effects));
                 }),
                 Err(error @ Error::NotAllowed(_)) => {
                     return self.end(Err(format!("the head has ended the application: {error}")));

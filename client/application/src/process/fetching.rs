@@ -64,7 +64,7 @@ impl MemberProcess {
                 Ok(value) => return value,
                 Err(UnknownValue { callee, known }) => {
                     // A task that waits here gives its core back.
-                    counts.get_or_insert_with(|| UnendedCall::begin(callee));
+                    counts.get_or_insert_with(|| UnendedCall::begin(self.unknown_calls(), callee));
                     // Asked again in any case.
                     let _told = known.await;
                 }
@@ -110,7 +110,7 @@ impl MemberProcess {
         };
         let handles = CarriedHandles::new(self, handles);
         // A task that waits for another node gives its core back.
-        let begin_wait = || UnendedCall::begin(CalleeKind::Other);
+        let begin_wait = || UnendedCall::begin(self.unknown_calls(), CalleeKind::Other);
         let mapping = self.store().read_noting(object, begin_wait).await?;
         // What is mapped stays, also when the reference is given back.
         drop(carried);

@@ -1,6 +1,8 @@
 //! The process as the rest of this crate sees it.
 
+use std::cell::Cell;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +14,19 @@ use tokio::time::timeout;
 
 use super::hold::Hold;
 use super::member_state::{MemberState, Outlets};
+use super::running_task::UnknownCalls;
 use crate::error::{Error, Result};
 use crate::store::StoreLink;
+use crate::surroundings::Surroundings;
 use crate::transport::SocketDirectory;
 
 /// The one process of an application that this is.
 static CURRENT: OnceLock<Arc<MemberProcess>> = OnceLock::new();
+
+thread_local! {
+    /// The one that this thread belongs to, where all of an application runs in one process.
+    static OF_THREAD: Cell<Option<&'static Arc<MemberProcess>>> = const { Cell::new(None) };
+}
 
 /// A process that runs the user's code.
 pub(crate) struct MemberProcess {
@@ -35,20 +44,28 @@ pub(crate) struct MemberProcess {
     /// A call has to end before all others that are limited.
     pub(super) new_deadline: Notify,
     store: StoreLink,
+    /// For its checkpoints; none without a worker.
+    checkpoints: Option<PathBuf>,
+    unknown_calls: UnknownCalls,
+    /// It ends: the thread of its tasks, too.
+    ends: Notify,
 }
 
 impl MemberProcess {
-    /// Makes this process a member.
+    /// Makes this process a member, or this thread if all of the application runs in one process.
     ///
     /// # Panics
-    /// If it is one already.
+    /// If the process is one already.
     pub(crate) fn start(
         access: ApplicationAccess,
         directory: Arc<SocketDirectory>,
         outlets: Outlets,
         store: StoreLink,
+        surroundings: &Surroundings,
     ) -> Arc<MemberProcess> {
-        let state = Mutex::new(MemberState::new(access.application, access.member, outlets));
+        let unknown_calls = UnknownCalls::default();
+        let counted = Arc::clone(&unknown_calls);
+        let state = Mutex::new(MemberState::new(access.application, access.member, outlets, counted));
         let tls = ApplicationTls::new(&access.credentials.secret);
         let process = Arc::new(MemberProcess {
             access,
@@ -60,9 +77,18 @@ impl MemberProcess {
             task_ended: Notify::new(),
             new_deadline: Notify::new(),
             store,
+            checkpoints: surroundings.checkpoints(),
+            unknown_calls,
+            ends: Notify::new(),
         });
-        let set = CURRENT.set(Arc::clone(&process));
-        assert!(set.is_ok(), "a process is one member of one application");
+        match surroundings {
+            Surroundings::Process => {
+                let set = CURRENT.set(Arc::clone(&process));
+                assert!(set.is_ok(), "a process is one member of one application");
+            }
+            // As long as the program, like the one above: calls and handles may be anywhere.
+            Surroundings::Thread { .. } => OF_THREAD.set(Some(Box::leak(Box::new(Arc::clone(&process))))),
+        }
         process
     }
 
@@ -71,11 +97,40 @@ impl MemberProcess {
     /// # Errors
     /// If it is not part of an application.
     pub(crate) fn current() -> Result<&'static Arc<MemberProcess>> {
-        CURRENT.get().ok_or_else(|| {
-            let text =
-                "this process runs in no application: use actors and tasks below a main with #[cohabit::main]";
+        OF_THREAD.get().or_else(|| CURRENT.get()).ok_or_else(|| {
+            let text = "this thread runs in no application: use actors and tasks below a main with \
+                        #[cohabit::main], or in a test with #[cohabit::test] on the thread of the test";
             Error::Refused(text.into())
         })
+    }
+
+    /// The thread that calls this runs code of the process, too.
+    pub(crate) fn adopt(process: &'static Arc<MemberProcess>) {
+        OF_THREAD.set(Some(process));
+    }
+
+    /// The thread that calls this belongs to no process any more.
+    pub(crate) fn leave_thread() {
+        OF_THREAD.set(None);
+    }
+
+    /// The directory for its checkpoints; none without a worker.
+    pub(crate) fn checkpoints(&self) -> Option<&Path> {
+        self.checkpoints.as_deref()
+    }
+
+    pub(crate) const fn unknown_calls(&self) -> &UnknownCalls {
+        &self.unknown_calls
+    }
+
+    /// Its tasks run no longer.
+    pub(crate) fn end(&self) {
+        self.ends.notify_one();
+    }
+
+    /// Waits until it ends.
+    pub(crate) async fn ended(&self) {
+        self.ends.notified().await;
     }
 
     /// The store of the node.

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::arrived::ArrivedArguments;
 use super::calls::{Backlog, CallTarget, PendingCall, StreamItem};
 use super::reference_table::ReferenceTable;
+use super::running_task::UnknownCalls;
 use super::task_table::{TaskStart, TaskTable};
 use crate::transport::SessionEnd;
 
@@ -79,7 +80,12 @@ pub(crate) struct MemberState<H> {
 }
 
 impl<H> MemberState<H> {
-    pub(super) fn new(coordinator: AttemptId, own: AttemptId, outlets: Outlets) -> MemberState<H> {
+    pub(super) fn new(
+        coordinator: AttemptId,
+        own: AttemptId,
+        outlets: Outlets,
+        unknown_calls: UnknownCalls,
+    ) -> MemberState<H> {
         MemberState {
             member: Member::new(own, coordinator),
             own,
@@ -95,7 +101,7 @@ impl<H> MemberState<H> {
             has_new_deadline: false,
             work: VecDeque::new(),
             has_new_work: false,
-            tasks: TaskTable::new(),
+            tasks: TaskTable::new(unknown_calls),
             effects: Vec::new(),
             unneeded: Vec::new(),
             outlets,

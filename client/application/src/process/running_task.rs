@@ -14,9 +14,9 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<RunningTask>>> = const { RefCell::new(None) };
 }
 
-/// Calls of this process that have not ended and whose caller is not known: code that a task spawned makes
-/// them, or this is no process of tasks.
-static UNKNOWN_CALLER: AtomicUsize = AtomicUsize::new(0);
+/// Counts calls of a process that have not ended and whose caller is not known: code that a task spawned makes
+/// them, or it is no process of tasks.
+pub(crate) type UnknownCalls = Arc<AtomicUsize>;
 
 /// A task that was started and has not ended.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct RunningTask {
     remakes: Option<ObjectId>,
     abort: AbortHandle,
     unended_calls: AtomicUsize,
+    /// Those of its process that may be its own.
+    unknown_calls: UnknownCalls,
     /// How many of them are calls of tasks that were polled, and so are waited for.
     awaited_tasks: AtomicUsize,
     /// How many of them are no calls of tasks, and how often it waits for the store.
@@ -40,8 +42,15 @@ pub(crate) struct RunningTask {
 /// A call that has not ended, as it counts for its caller.
 #[derive(Debug)]
 pub(crate) struct UnendedCall {
-    caller: Option<Arc<RunningTask>>,
+    caller: Caller,
     callee: CalleeKind,
+}
+
+/// The code that makes a call.
+#[derive(Debug)]
+enum Caller {
+    Task(Arc<RunningTask>),
+    Unknown(UnknownCalls),
 }
 
 /// What a call calls, or whoever waits for a reference waits for.
@@ -61,13 +70,18 @@ pub(super) struct StoreWait {
 }
 
 impl RunningTask {
-    pub(super) fn new(ticket: Ticket, remakes: Option<ObjectId>) -> (Arc<RunningTask>, AbortRegistration) {
+    pub(super) fn new(
+        ticket: Ticket,
+        remakes: Option<ObjectId>,
+        unknown_calls: &UnknownCalls,
+    ) -> (Arc<RunningTask>, AbortRegistration) {
         let (abort, registration) = AbortHandle::new_pair();
         let task = RunningTask {
             ticket,
             remakes,
             abort,
             unended_calls: AtomicUsize::new(0),
+            unknown_calls: Arc::clone(unknown_calls),
             awaited_tasks: AtomicUsize::new(0),
             others: AtomicUsize::new(0),
             waker: AtomicWaker::new(),
@@ -136,7 +150,7 @@ impl RunningTask {
 
     /// What it waits for, if it waits for others.
     pub(crate) fn wait(&self) -> TaskWait {
-        let others = self.others.load(Ordering::Relaxed) + UNKNOWN_CALLER.load(Ordering::Relaxed);
+        let others = self.others.load(Ordering::Relaxed) + self.unknown_calls.load(Ordering::Relaxed);
         let is_paused = self.is_paused.load(Ordering::Relaxed);
         if others == 0 && !is_paused && self.awaited_tasks.load(Ordering::Relaxed) > 0 {
             TaskWait::Tasks
@@ -153,14 +167,16 @@ impl RunningTask {
     /// Whether it may wait for a call: one that it made has not ended, or one whose caller is not known.
     fn has_unended_calls(&self) -> bool {
         // They are counted by the thread that asks, unless the code has threads of its own.
-        self.unended_calls.load(Ordering::Relaxed) + UNKNOWN_CALLER.load(Ordering::Relaxed) > 0
+        self.unended_calls.load(Ordering::Relaxed) + self.unknown_calls.load(Ordering::Relaxed) > 0
     }
 }
 
 impl UnendedCall {
-    /// A call that the present code makes.
-    pub(crate) fn begin(callee: CalleeKind) -> UnendedCall {
-        let call = UnendedCall { caller: RunningTask::current(), callee };
+    /// A call that the present code makes, in a process that counts what is not known so.
+    pub(crate) fn begin(unknown: &UnknownCalls, callee: CalleeKind) -> UnendedCall {
+        let of_process = || Caller::Unknown(Arc::clone(unknown));
+        let call =
+            UnendedCall { caller: RunningTask::current().map_or_else(of_process, Caller::Task), callee };
         call.counter().fetch_add(1, Ordering::Relaxed);
         call.kind_counter().into_iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
         call
@@ -189,7 +205,7 @@ impl UnendedCall {
     }
 
     fn kind_counter(&self) -> Option<&AtomicUsize> {
-        let caller = self.caller.as_ref()?;
+        let Caller::Task(caller) = &self.caller else { return None };
         match self.callee {
             CalleeKind::Task => None,
             CalleeKind::AwaitedTask => Some(&caller.awaited_tasks),
@@ -199,11 +215,17 @@ impl UnendedCall {
 
     /// The task that makes it.
     pub(crate) fn caller(&self) -> Option<Ticket> {
-        self.caller.as_ref().map(|task| task.ticket)
+        match &self.caller {
+            Caller::Task(task) => Some(task.ticket),
+            Caller::Unknown(_) => None,
+        }
     }
 
     fn counter(&self) -> &AtomicUsize {
-        self.caller.as_ref().map_or(&UNKNOWN_CALLER, |task| &task.unended_calls)
+        match &self.caller {
+            Caller::Task(task) => &task.unended_calls,
+            Caller::Unknown(calls) => calls,
+        }
     }
 }
 
@@ -244,17 +266,18 @@ mod tests {
 
     #[test]
     fn a_task_knows_its_calls_and_whether_it_is_cancelled() {
-        let (task, _registration) = RunningTask::new(Ticket(7), None);
+        let unknown = UnknownCalls::default();
+        let (task, _registration) = RunningTask::new(Ticket(7), None, &unknown);
         let mut call = task.run(|| {
             assert!(!cancelled());
-            UnendedCall::begin(CalleeKind::Task)
+            UnendedCall::begin(&unknown, CalleeKind::Task)
         });
         assert_eq!(call.caller(), Some(Ticket(7)));
         assert!(task.has_unended_calls());
         assert_eq!(task.wait(), TaskWait::Others, "it was started, and something else is waited for");
         call.awaited();
         assert_eq!(task.wait(), TaskWait::Tasks);
-        let of_actor = task.run(|| UnendedCall::begin(CalleeKind::Other));
+        let of_actor = task.run(|| UnendedCall::begin(&unknown, CalleeKind::Other));
         assert_eq!(task.wait(), TaskWait::Others);
         drop(of_actor);
         assert_eq!(task.wait(), TaskWait::Tasks);
@@ -267,7 +290,7 @@ mod tests {
         drop(call);
         assert!(!task.has_unended_calls());
         // One of code that is not known keeps every task from counting as busy.
-        let call = UnendedCall::begin(CalleeKind::Task);
+        let call = UnendedCall::begin(&unknown, CalleeKind::Task);
         assert_eq!((call.caller(), task.has_unended_calls()), (None, true));
         drop(call);
         assert!(!task.waits_for_others());

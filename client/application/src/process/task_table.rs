@@ -8,7 +8,7 @@ use cohabit_application_core::{ObjectId, Ticket};
 use futures::future::AbortRegistration;
 
 use super::arrived::ArrivedArguments;
-use super::running_task::RunningTask;
+use super::running_task::{RunningTask, UnknownCalls};
 
 /// The tasks of a process of tasks.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) struct TaskTable {
     phase: TaskPhase,
     /// The last rest that the core has not been told to be over: its number, and when it began.
     rest: Option<(u64, Instant)>,
+    unknown_calls: UnknownCalls,
 }
 
 /// Whether the process goes on running tasks.
@@ -48,8 +49,8 @@ pub(super) enum RestState {
 }
 
 impl TaskTable {
-    pub(super) fn new() -> TaskTable {
-        TaskTable { running: HashMap::new(), phase: TaskPhase::Serving, rest: None }
+    pub(super) fn new(unknown_calls: UnknownCalls) -> TaskTable {
+        TaskTable { running: HashMap::new(), phase: TaskPhase::Serving, rest: None, unknown_calls }
     }
 
     /// A task begins, perhaps one that makes a lost object again; none if the process is to end.
@@ -63,7 +64,7 @@ impl TaskTable {
         if self.is_stopping() {
             return None;
         }
-        let (task, abort) = RunningTask::new(ticket, remakes);
+        let (task, abort) = RunningTask::new(ticket, remakes, &self.unknown_calls);
         self.running.insert(ticket, Arc::clone(&task));
         Some(TaskStart { task, abort, function, arguments })
     }
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_to_end_starts_nothing_and_counts_no_end() {
-        let mut tasks = TaskTable::new();
+        let mut tasks = TaskTable::new(UnknownCalls::default());
         let start = |tasks: &mut TaskTable, ticket| {
             let arguments = ArrivedArguments { bytes: Bytes::new(), needs: Vec::new(), carries: Vec::new() };
             tasks.start(Ticket(ticket), 0, arguments, None).map(|start| start.task)
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn only_the_last_rest_ends_and_only_once() {
-        let mut tasks = TaskTable::new();
+        let mut tasks = TaskTable::new(UnknownCalls::default());
         let hour = Duration::from_secs(3_600);
         assert_eq!(tasks.look_at_rest(hour), RestState::Left(hour));
         tasks.begin_rest(1);

@@ -1,0 +1,284 @@
+//! The jobs of an application that runs in one process: each attempt of one is a thread.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use cohabit_application_core::{RunnerReport, RunnerState};
+use cohabit_types::{ApplicationAccess, JobId};
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::LocalSet;
+
+use crate::runner;
+use crate::surroundings::{Surroundings, Termination};
+
+/// So many runners of tasks run beside each other, as on a node with so many cores.
+const MOST_RUNNERS: usize = 4;
+
+/// The job of `main`, which the thread of the test runs.
+const MAIN: JobId = JobId::new(2);
+
+/// The exit code of a thread that could not start, or that panicked.
+const FAILED: i32 = 101;
+
+/// Starts and ends threads as the head does processes.
+#[derive(Clone)]
+pub(crate) struct ThreadJobs(Arc<Shared>);
+
+struct Shared {
+    /// What the accesses of all members have in common.
+    access: ApplicationAccess,
+    state: Mutex<ThreadJobsState>,
+    /// There are new reports.
+    reported: Notify,
+    /// A thread has ended.
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct ThreadJobsState {
+    jobs: BTreeMap<JobId, ThreadJob>,
+    reports: Vec<(JobId, RunnerReport)>,
+}
+
+struct ThreadJob {
+    role: ThreadRole,
+    restarts: u32,
+    /// How many attempts have begun.
+    attempts: u32,
+    phase: ThreadPhase,
+    is_cancelled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ThreadRole {
+    Main,
+    Actor,
+    Tasks,
+}
+
+enum ThreadPhase {
+    Waiting,
+    /// Its thread runs; it is told to end.
+    Runs(UnboundedSender<()>),
+    Ended,
+}
+
+impl ThreadJobs {
+    /// The jobs of an application whose coordinator has this access.
+    pub(crate) fn new(access: ApplicationAccess) -> ThreadJobs {
+        let mut state = ThreadJobsState::default();
+        // Nobody tells the thread of the test to end.
+        let (terminate, _word) = unbounded_channel();
+        let phase = ThreadPhase::Runs(terminate);
+        let main = ThreadJob { role: ThreadRole::Main, restarts: 0, attempts: 1, phase, is_cancelled: false };
+        state.jobs.insert(MAIN, main);
+        state.report(MAIN, RunnerState::Live);
+        let (reported, ended) = (Notify::new(), Condvar::new());
+        ThreadJobs(Arc::new(Shared { access, state: Mutex::new(state), reported, ended }))
+    }
+
+    /// What the thread of `main` gets.
+    ///
+    /// # Errors
+    /// If there is no folder for its checkpoints.
+    pub(crate) fn main(&self) -> io::Result<(ApplicationAccess, Surroundings)> {
+        Ok((self.access_of(MAIN, 1), self.surroundings(MAIN)?))
+    }
+
+    /// `main` runs already.
+    pub(crate) const fn submit_main(&self) -> JobId {
+        MAIN
+    }
+
+    /// Starts the thread of an actor.
+    pub(crate) fn submit_actor(&self, restarts: u32) -> JobId {
+        self.submit(ThreadRole::Actor, restarts)
+    }
+
+    /// Starts a runner of tasks, as soon as few enough run.
+    pub(crate) fn submit_tasks(&self) -> JobId {
+        self.submit(ThreadRole::Tasks, 0)
+    }
+
+    /// Tells a thread to end.
+    pub(crate) fn cancel(&self, id: JobId) {
+        let mut state = self.state();
+        let Some(job) = state.jobs.get_mut(&id) else { return };
+        job.is_cancelled = true;
+        match &job.phase {
+            ThreadPhase::Waiting => {
+                job.phase = ThreadPhase::Ended;
+                state.report(id, ended(runner::TERMINATED));
+            }
+            // It may have ended.
+            ThreadPhase::Runs(terminate) => _ = terminate.send(()),
+            ThreadPhase::Ended => {}
+        }
+        self.0.reported.notify_one();
+    }
+
+    /// The thread of the test has run `main`.
+    pub(crate) fn main_ended(&self, code: i32) {
+        self.thread_ended(MAIN, code);
+    }
+
+    /// Waits for reports of jobs.
+    pub(crate) async fn reports(&self) -> Vec<(JobId, RunnerReport)> {
+        loop {
+            let reports = std::mem::take(&mut self.state().reports);
+            if !reports.is_empty() {
+                return reports;
+            }
+            self.0.reported.notified().await;
+        }
+    }
+
+    /// Tells all threads to end, and waits for them, but not longer than this.
+    pub(crate) fn end(&self, patience: Duration) {
+        let ids: Vec<JobId> = self.state().jobs.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.cancel(id));
+        let runs = |state: &mut ThreadJobsState| state.jobs.values().any(|job| job.runs());
+        // A thread whose code does not return ends with the program.
+        let _waited = self.0.ended.wait_timeout_while(self.state(), patience, runs);
+    }
+
+    fn submit(&self, role: ThreadRole, restarts: u32) -> JobId {
+        let mut state = self.state();
+        let id = JobId::new(MAIN.number + state.jobs.len() as u64);
+        let phase = ThreadPhase::Waiting;
+        state.jobs.insert(id, ThreadJob { role, restarts, attempts: 0, phase, is_cancelled: false });
+        state.report(id, RunnerState::Waiting { why: format!("{MOST_RUNNERS} runners of tasks run") });
+        match role {
+            ThreadRole::Main | ThreadRole::Actor => self.start(&mut state, id),
+            ThreadRole::Tasks => self.start_runners(&mut state),
+        }
+        self.0.reported.notify_one();
+        id
+    }
+
+    /// Starts runners of tasks that wait, in order, as far as there is room.
+    fn start_runners(&self, state: &mut ThreadJobsState) {
+        let runners = || state.jobs.iter().filter(|(_, job)| job.role == ThreadRole::Tasks);
+        let room = MOST_RUNNERS.saturating_sub(runners().filter(|(_, job)| job.runs()).count());
+        let waiting = runners().filter(|(_, job)| matches!(job.phase, ThreadPhase::Waiting));
+        let next: Vec<JobId> = waiting.map(|(id, _)| *id).take(room).collect();
+        next.into_iter().for_each(|id| self.start(state, id));
+    }
+
+    /// Starts the next attempt of a job.
+    fn start(&self, state: &mut ThreadJobsState, id: JobId) {
+        let Some(job) = state.jobs.get_mut(&id) else { return };
+        let (terminate, word) = unbounded_channel();
+        job.attempts += 1;
+        job.phase = ThreadPhase::Runs(terminate);
+        let (role, access) = (job.role, self.access_of(id, job.attempts));
+        state.report(id, RunnerState::Live);
+        let jobs = self.clone();
+        let run = move |surroundings| {
+            let member =
+                AssertUnwindSafe(|| run_member(role, access, &surroundings, Termination::Word(word)));
+            let code = catch_unwind(member).unwrap_or(Ok(FAILED));
+            jobs.thread_ended(id, code.unwrap_or(FAILED));
+        };
+        let started = self.surroundings(id).and_then(|surroundings| {
+            thread::Builder::new().name(format!("{role} {id}")).spawn(move || run(surroundings))
+        });
+        if let Err(error) = started {
+            let text = format!("cannot start a thread: {error}");
+            state.jobs.entry(id).and_modify(|job| job.phase = ThreadPhase::Ended);
+            state.report(id, RunnerState::Ended { code: FAILED, text });
+        }
+    }
+
+    fn thread_ended(&self, id: JobId, code: i32) {
+        let mut state = self.state();
+        let Some(job) = state.jobs.get_mut(&id) else { return };
+        if code != 0 && !job.is_cancelled && job.attempts <= job.restarts {
+            self.start(&mut state, id);
+        } else {
+            job.phase = ThreadPhase::Ended;
+            state.report(id, ended(code));
+        }
+        self.start_runners(&mut state);
+        drop(state);
+        self.0.reported.notify_one();
+        self.0.ended.notify_all();
+    }
+
+    fn access_of(&self, id: JobId, attempt: u32) -> ApplicationAccess {
+        ApplicationAccess { member: id.attempt(attempt), ..self.0.access.clone() }
+    }
+
+    fn surroundings(&self, id: JobId) -> io::Result<Surroundings> {
+        let checkpoints: PathBuf = self.0.access.directory.join(format!("checkpoints-{id}"));
+        fs::create_dir_all(&checkpoints)?;
+        Ok(Surroundings::Thread { checkpoints })
+    }
+
+    fn state(&self) -> MutexGuard<'_, ThreadJobsState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ThreadJobsState {
+    fn report(&mut self, id: JobId, state: RunnerState) {
+        let attempts = self.jobs.get(&id).map_or(0, |job| job.attempts - u32::from(job.runs()));
+        self.reports.push((id, RunnerReport { ended_attempts: attempts, state }));
+    }
+}
+
+impl ThreadJob {
+    const fn runs(&self) -> bool {
+        matches!(self.phase, ThreadPhase::Runs(_))
+    }
+}
+
+impl fmt::Display for ThreadRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ThreadRole::Main => "main",
+            ThreadRole::Actor => "actor",
+            ThreadRole::Tasks => "tasks",
+        })
+    }
+}
+
+fn ended(code: i32) -> RunnerState {
+    RunnerState::Ended { code, text: format!("its thread ended with {code}") }
+}
+
+/// Runs a future, and what it spawns, on this thread.
+///
+/// # Errors
+/// If the system has no runtime for it.
+pub(super) fn on_this_thread<T>(future: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let returned = LocalSet::new().block_on(&runtime, future);
+    // What blocks may go on for ever.
+    runtime.shutdown_background();
+    Ok(returned)
+}
+
+fn run_member(
+    role: ThreadRole,
+    access: ApplicationAccess,
+    surroundings: &Surroundings,
+    terminate: Termination,
+) -> io::Result<i32> {
+    on_this_thread(async {
+        match role {
+            ThreadRole::Main | ThreadRole::Actor => runner::run_actor(access, surroundings, terminate).await,
+            ThreadRole::Tasks => runner::run_tasks(access, surroundings, terminate).await,
+        }
+    })
+}
