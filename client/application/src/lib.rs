@@ -157,7 +157,7 @@
 //! ```text
 //! start        which process this is      launcher     the program started by hand
 //! coordinator  the root job               runner       main, one actor (actor_host), or tasks (task_host)
-//! local        all of it in one process, for tests     surroundings  whether a member is a process or a thread
+//! local        all of it in one process, for tests     surroundings: a member is a process or a thread
 //! process      a process's state and connections       transport    sockets, frames
 //! store        large objects: a process's side, and the store of a node (store_process: of a further one)
 //! handle, call, builder, task_call        what users hold; values, returned: their bytes
@@ -263,8 +263,8 @@ pub use cohabit_macros::main;
 /// `&`[`Context`], which callers do not give. One that returns `impl Stream<Item = Result<T>>` sends the
 /// items as they are made, and `remote` gives a [`StreamCall`].
 pub use cohabit_macros::task;
-/// Makes a function a test that is the `main` of an application of its own, in the process of the tests: without
-/// a head, without workers, and without GPUs.
+/// Makes a function a test that is the `main` of an application of its own, in the process of the tests:
+/// without a head, without workers, and without GPUs.
 ///
 /// ```
 /// # struct Counter(i64);
@@ -281,15 +281,16 @@ pub use cohabit_macros::task;
 /// }
 /// ```
 ///
-/// Each process of the application is a thread: the coordinator, each actor, up to four runners of tasks. They
-/// pass frames and objects as on a node. The test fails if it panics or returns an error. `max_gpus = 2` and
-/// `object_memory = "8M"` are those of [`main`]; claims of GPUs count against `max_gpus` and claim nothing.
+/// Each process of the application is a thread: the coordinator, each actor, up to four runners of tasks.
+/// They pass frames and objects as on a node. The test fails if it panics or returns an error. `max_gpus = 2`
+/// and `object_memory = "8M"` are those of [`main`]; claims of GPUs count against `max_gpus` and claim
+/// nothing.
 ///
 /// - Calls, and handles that are decoded, belong to the thread of their process: code on threads of its own
 ///   uses handles that it has.
-/// - A thread cannot be killed: code that never returns goes on until all tests have ended, and `restarts` and
-///   `retries` are used up only by processes that end by themselves. What happens when processes die is for
-///   tests on a cluster.
+/// - A thread cannot be killed: code that never returns goes on until all tests have ended, and `restarts`
+///   and `retries` are used up only by processes that end by themselves. What happens when processes die is
+///   for tests on a cluster.
 pub use cohabit_macros::test;
 pub use cohabit_memory::Buffer;
 pub use context::Context;

@@ -43,7 +43,8 @@ impl ReturnedValue {
     }
 }
 
-/// The end of a function that cannot fail: stores its value if it is large, or if it is that of a lost object.
+/// The end of a function that cannot fail: stores its value if it is large, or if it is that of a lost
+/// object.
 ///
 /// # Errors
 /// If it cannot be encoded, or there is no room for it.

@@ -16,7 +16,7 @@ use crate::process::{
     CalleeSockets, Dialer, MemberProcess, Outlets, ProcessEvent, accept_callers, keep_coordinator,
 };
 use crate::store::StoreLink;
-use crate::surroundings::{Surroundings, Termination};
+use crate::surroundings::{EndRequest, Surroundings};
 use crate::task_host;
 use crate::terminal::{exit, say};
 use crate::transport::SocketDirectory;
@@ -65,7 +65,7 @@ pub(crate) async fn run_main<T: 'static>(
 pub(crate) async fn run_actor(
     access: ApplicationAccess,
     surroundings: &Surroundings,
-    mut terminate: Termination,
+    mut terminate: EndRequest,
 ) -> i32 {
     // The host needs the process, which calls the host.
     let later: Rc<std::cell::OnceCell<Rc<ActorHost>>> = Rc::default();
@@ -106,7 +106,7 @@ pub(crate) async fn run_actor(
 pub(crate) async fn run_tasks(
     access: ApplicationAccess,
     surroundings: &Surroundings,
-    mut terminate: Termination,
+    mut terminate: EndRequest,
 ) -> i32 {
     let served = serve(access, RunnerRole::Tasks, surroundings, || {});
     let Callee { process, mut events } = match served {

@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 use crate::error::Error;
 use crate::runner::cannot_begin;
 use crate::start_entry::MainEntry;
-use crate::surroundings::{Surroundings, Termination};
+use crate::surroundings::{EndRequest, Surroundings};
 use crate::terminal::{exit, say};
 use crate::{coordinator, launcher, registry, runner, store_process};
 
@@ -86,10 +86,10 @@ async fn run_role(
         ApplicationRole::Coordinator => coordinator::coordinate(access, entry).await,
         ApplicationRole::Runner(RunnerRole::Main) => runner::run_main(access, &surroundings, main).await?,
         ApplicationRole::Runner(RunnerRole::Actor) => {
-            runner::run_actor(access, &surroundings, Termination::by_signal()?).await
+            runner::run_actor(access, &surroundings, EndRequest::by_signal()?).await
         }
         ApplicationRole::Runner(RunnerRole::Tasks) => {
-            runner::run_tasks(access, &surroundings, Termination::by_signal()?).await
+            runner::run_tasks(access, &surroundings, EndRequest::by_signal()?).await
         }
         ApplicationRole::Runner(RunnerRole::Store) => store_process::run_store(access, entry).await,
     })

@@ -13,7 +13,7 @@ use crate::process::{MemberProcess, ProcessEvent};
 use crate::runner::{SETTLING, TERMINATED, cannot_begin, join};
 use crate::start_entry::MainEntry;
 use crate::store::{NodeStore, StoreOutlets, StoreSettings, admit_store, connect_stores};
-use crate::surroundings::{Surroundings, Termination};
+use crate::surroundings::{EndRequest, Surroundings};
 use crate::transport::{HelloCheck, NetworkAdmission, NetworkPort, SocketDirectory};
 
 const NO_PORT: &str = "the head has given the store of this node no port: applications span nodes only where \
@@ -31,7 +31,7 @@ pub(crate) async fn run_store(access: ApplicationAccess, entry: MainEntry) -> i3
 /// # Errors
 /// In words, if the system refuses what it needs.
 async fn keep_objects(access: ApplicationAccess, entry: MainEntry) -> Result<i32, String> {
-    let mut terminate = Termination::by_signal()?;
+    let mut terminate = EndRequest::by_signal()?;
     let port = NetworkPort::open(&access).map_err(|error| error.to_string())?;
     let at = access.port.clone();
     let (port, at) = port.zip(at).ok_or(NO_PORT)?;

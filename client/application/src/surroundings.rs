@@ -20,7 +20,7 @@ pub(crate) enum Surroundings {
 
 /// The word that a member is to end.
 #[derive(Debug)]
-pub(crate) enum Termination {
+pub(crate) enum EndRequest {
     Signal(Signal),
     Word(UnboundedReceiver<()>),
 }
@@ -43,21 +43,21 @@ impl Surroundings {
     }
 }
 
-impl Termination {
+impl EndRequest {
     /// By SIGTERM, as workers end processes.
     ///
     /// # Errors
     /// In words, if the system refuses to tell.
-    pub(crate) fn by_signal() -> Result<Termination, String> {
+    pub(crate) fn by_signal() -> Result<EndRequest, String> {
         let terminate = signal(SignalKind::terminate());
-        terminate.map(Termination::Signal).map_err(|error| format!("cannot wait for SIGTERM: {error}"))
+        terminate.map(EndRequest::Signal).map_err(|error| format!("cannot wait for SIGTERM: {error}"))
     }
 
     /// Waits until it is said.
     pub(crate) async fn said(&mut self) {
         let said = match self {
-            Termination::Signal(signal) => signal.recv().await,
-            Termination::Word(word) => word.recv().await,
+            EndRequest::Signal(signal) => signal.recv().await,
+            EndRequest::Word(word) => word.recv().await,
         };
         if said.is_none() {
             // Nobody can say it any more.

@@ -7,6 +7,8 @@
 //! one. Nothing here talks to a cluster: a program learns everything from environment variables and signals,
 //! like any program of a user.
 //!
+//! [`DigitsModel`] is the network of `digits` with its images, for programs that train it in their own way.
+//!
 //! Start reading at `training_loop.rs`. To see how a program can report progress, save checkpoints and handle
 //! signals, read `progress.rs`, `checkpoint.rs` and `stop_signals.rs`.
 
@@ -33,7 +35,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 pub use self::charlm::CharlmOptions;
-pub use self::digits::DigitsOptions;
+pub use self::digits::{DigitsModel, DigitsOptions};
 pub use self::options::RunOptions;
 
 use self::checkpoint::CheckpointRefused;

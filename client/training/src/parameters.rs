@@ -15,25 +15,32 @@ use crate::random::{RandomStream, generator};
 /// All trainable variables, sorted by name.
 pub(crate) struct Parameters {
     generator: ChaCha8Rng,
+    device: Device,
     variables: BTreeMap<String, Var>,
 }
 
 impl Parameters {
     /// An empty set. Initial values are drawn from `seed` in the order in which parameters are added.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { generator: generator(seed, RandomStream::FirstWeights), variables: BTreeMap::new() }
+        let generator = generator(seed, RandomStream::FirstWeights);
+        Self { generator, device: Device::Cpu, variables: BTreeMap::new() }
+    }
+
+    /// Parameters that are added are on this device from now on. At first it is the CPU.
+    pub(crate) fn on(self, device: &Device) -> Self {
+        Self { device: device.clone(), ..self }
     }
 
     /// Adds a parameter with values uniform in `-bound..bound` and returns its tensor.
     pub(crate) fn uniform(&mut self, name: &str, shape: impl Into<Shape>, bound: f32) -> Result<Tensor> {
         let shape = shape.into();
         let values = (0..shape.elem_count()).map(|_| self.generator.random_range(-bound..bound)).collect();
-        self.add(name, Tensor::from_vec(values, shape, &Device::Cpu)?)
+        self.add(name, Tensor::from_vec(values, shape, &self.device)?)
     }
 
     /// Adds a parameter of zeros and returns its tensor.
     pub(crate) fn zeros(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Tensor> {
-        self.add(name, Tensor::zeros(shape, candle_core::DType::F32, &Device::Cpu)?)
+        self.add(name, Tensor::zeros(shape, candle_core::DType::F32, &self.device)?)
     }
 
     fn add(&mut self, name: &str, first_values: Tensor) -> Result<Tensor> {

@@ -1,5 +1,5 @@
-//! What the processes of a node, the coordinator and the stores of other nodes may say to the store of a node,
-//! in any order. It stays consistent, and never has more memory than its budget.
+//! What the processes of a node, the coordinator and the stores of other nodes may say to the store of a
+//! node, in any order. It stays consistent, and never has more memory than its budget.
 
 use std::collections::BTreeSet;
 

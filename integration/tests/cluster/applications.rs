@@ -6,4 +6,5 @@ mod launch;
 mod nodes;
 mod objects;
 mod placement;
+mod programs;
 mod tasks;

@@ -32,8 +32,8 @@ impl Coordinator {
         }
     }
 
-    /// Ends the application if no main runs and no detached actor lives. If a further main has come meanwhile,
-    /// it goes on.
+    /// Ends the application if no main runs and no detached actor lives. If a further main has come
+    /// meanwhile, it goes on.
     pub(crate) fn consider_end(&mut self, effects: &mut Vec<CoordinatorEffect>) {
         let Some(code) = self.mains.exit_code().filter(|_| self.actors.detached() == 0) else {
             if self.end != ApplicationEnd::Ordered {

@@ -56,7 +56,7 @@ number! {
     ClosingNumber(u64)
 }
 number! {
-    /// A node on which processes of the application run; the coordinator counts them, and its own is the first.
+    /// A node on which processes of the application run. The coordinator counts them; its own is the first.
     NodeNumber(u32)
 }
 

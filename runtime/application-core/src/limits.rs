@@ -50,8 +50,8 @@ pub const MAX_DESCRIBED_TEXT: usize = 200;
 /// others.
 pub(crate) const MAX_FETCHES_FROM: usize = 2;
 
-/// A store that could not fetch an object so often gives it up. It tries once in a second, so that a node that
-/// cannot be reached is known to be silent before.
+/// A store that could not fetch an object so often gives it up. It tries once in a second, so that a node
+/// that cannot be reached is known to be silent before.
 pub(crate) const MAX_FETCH_FAILURES: u32 = 20;
 
 /// Most bytes of what the coordinator remembers to make lost objects again.

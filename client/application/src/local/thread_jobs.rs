@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
 
 use crate::runner;
-use crate::surroundings::{Surroundings, Termination};
+use crate::surroundings::{EndRequest, Surroundings};
 
 /// So many runners of tasks run beside each other, as on a node with so many cores.
 const MOST_RUNNERS: usize = 4;
@@ -185,8 +185,7 @@ impl ThreadJobs {
         state.report(id, RunnerState::Live);
         let jobs = self.clone();
         let run = move |surroundings| {
-            let member =
-                AssertUnwindSafe(|| run_member(role, access, &surroundings, Termination::Word(word)));
+            let member = AssertUnwindSafe(|| run_member(role, access, &surroundings, EndRequest::Word(word)));
             let code = catch_unwind(member).unwrap_or(Ok(FAILED));
             jobs.thread_ended(id, code.unwrap_or(FAILED));
         };
@@ -273,7 +272,7 @@ fn run_member(
     role: ThreadRole,
     access: ApplicationAccess,
     surroundings: &Surroundings,
-    terminate: Termination,
+    terminate: EndRequest,
 ) -> io::Result<i32> {
     on_this_thread(async {
         match role {

@@ -14,8 +14,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<RunningTask>>> = const { RefCell::new(None) };
 }
 
-/// Counts calls of a process that have not ended and whose caller is not known: code that a task spawned makes
-/// them, or it is no process of tasks.
+/// Counts calls of a process that have not ended and whose caller is not known: code that a task spawned
+/// makes them, or it is no process of tasks.
 pub(crate) type UnknownCalls = Arc<AtomicUsize>;
 
 /// A task that was started and has not ended.

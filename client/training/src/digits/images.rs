@@ -28,15 +28,15 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// The training set and the test set for this seed.
-    pub(super) fn split(seed: u64) -> Result<(Self, Self)> {
+    /// The training set and the test set for this seed, on this device.
+    pub(super) fn split(seed: u64, device: &Device) -> Result<(Self, Self)> {
         let (records, []) = BYTES.as_chunks::<RECORD_LENGTH>() else {
             anyhow::bail!("the file of images is truncated")
         };
         let mut records: Vec<_> = records.iter().collect();
         records.shuffle(&mut generator(seed, RandomStream::Split));
         let (test, training) = records.split_at(records.len() / TEST_PART);
-        Ok((Self::from_records(training)?, Self::from_records(test)?))
+        Ok((Self::from_records(training, device)?, Self::from_records(test, device)?))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -45,20 +45,20 @@ impl Images {
 
     /// The images with these indices, in this order.
     pub(super) fn chosen(&self, numbers: &[u32]) -> Result<Self> {
-        let numbers = Tensor::new(numbers, &Device::Cpu)?;
+        let numbers = Tensor::new(numbers, self.pixels.device())?;
         Ok(Self {
             pixels: self.pixels.index_select(&numbers, 0)?,
             labels: self.labels.index_select(&numbers, 0)?,
         })
     }
 
-    fn from_records(records: &[&[u8; RECORD_LENGTH]]) -> Result<Self> {
+    fn from_records(records: &[&[u8; RECORD_LENGTH]], device: &Device) -> Result<Self> {
         let pixels =
             records.iter().flat_map(|record| &record[..PIXELS]).map(|byte| f32::from(*byte) / BRIGHTEST);
         let labels = records.iter().map(|record| u32::from(record[PIXELS]));
         Ok(Self {
-            pixels: Tensor::from_vec(pixels.collect(), (records.len(), PIXELS), &Device::Cpu)?,
-            labels: Tensor::from_vec(labels.collect(), records.len(), &Device::Cpu)?,
+            pixels: Tensor::from_vec(pixels.collect(), (records.len(), PIXELS), device)?,
+            labels: Tensor::from_vec(labels.collect(), records.len(), device)?,
         })
     }
 }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_sets_are_disjoint_and_contain_every_digit() {
-        let (training, test) = Images::split(1).unwrap();
+        let (training, test) = Images::split(1, &Device::Cpu).unwrap();
         assert_eq!((training.count(), test.count()), (1438, 359));
         for images in [&training, &test] {
             let labels: Vec<u32> = images.labels.to_vec1().unwrap();
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn another_seed_gives_another_split() {
-        let labels = |seed| Images::split(seed).unwrap().1.labels.to_vec1::<u32>().unwrap();
+        let labels = |seed| Images::split(seed, &Device::Cpu).unwrap().1.labels.to_vec1::<u32>().unwrap();
         assert_eq!(labels(1), labels(1));
         assert_ne!(labels(1), labels(2));
     }

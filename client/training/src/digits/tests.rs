@@ -51,13 +51,13 @@ fn bits(digits: &Digits) -> Vec<u32> {
     let values = |(_, variable): (&str, &candle_core::Var)| -> Vec<f32> {
         variable.flatten_all().unwrap().to_vec1().unwrap()
     };
-    digits.parameters.iter().flat_map(values).map(f32::to_bits).collect()
+    digits.model.parameters().iter().flat_map(values).map(f32::to_bits).collect()
 }
 
 #[test]
 fn it_learns_to_recognize_95_percent_of_the_digits() {
     let digits = trained(&options(15, None));
-    let accuracy = digits.accuracy().unwrap();
+    let accuracy = digits.model.accuracy().unwrap();
     assert!(accuracy > 0.95, "{accuracy}");
     let loss: f32 = digits.loss(0, ALL).unwrap().to_scalar().unwrap();
     assert!(loss < 0.2, "{loss}");
@@ -66,7 +66,7 @@ fn it_learns_to_recognize_95_percent_of_the_digits() {
 #[test]
 fn the_untrained_network_guesses() {
     let digits = Digits::new(&options(1, None)).unwrap();
-    assert!(digits.accuracy().unwrap() < 0.4);
+    assert!(digits.model.accuracy().unwrap() < 0.4);
     let loss: f32 = digits.loss(0, ALL).unwrap().to_scalar().unwrap();
     assert!((2.0..3.5).contains(&loss), "{loss}");
 }
@@ -75,7 +75,7 @@ fn the_untrained_network_guesses() {
 fn every_parameter_gets_a_gradient() {
     let digits = Digits::new(&options(1, None)).unwrap();
     let gradients = digits.loss(0, ALL).unwrap().backward().unwrap();
-    for (name, variable) in digits.parameters.iter() {
+    for (name, variable) in digits.model.parameters().iter() {
         let gradient = gradients.get(variable).unwrap_or_else(|| panic!("{name} has none"));
         assert!(
             gradient.abs().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap() > 0.0,
@@ -89,10 +89,13 @@ fn an_epoch_visits_all_images_once_in_a_new_order() {
     let digits = Digits::new(&options(2, None)).unwrap();
     let steps = digits.steps_per_epoch();
     let count = |epoch: u64| -> usize {
-        (0..steps).flat_map(|step| digits.batch(epoch * steps + step)).collect::<BTreeSet<_>>().len()
+        (0..steps)
+            .flat_map(|step| digits.model.batch(epoch * steps + step, 32))
+            .collect::<BTreeSet<_>>()
+            .len()
     };
-    assert_eq!((count(0), count(1)), (digits.training.count(), digits.training.count()));
-    assert_ne!(digits.batch(0), digits.batch(steps));
+    assert_eq!((count(0), count(1)), (digits.model.image_count(), digits.model.image_count()));
+    assert_ne!(digits.model.batch(0, 32), digits.model.batch(steps, 32));
 }
 
 #[test]

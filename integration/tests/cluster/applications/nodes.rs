@@ -64,8 +64,8 @@ fn calls_and_values_go_from_node_to_node() {
     nodes.end();
 }
 
-/// Two results of tasks were on a node that is lost: both tasks run again and give the same bytes. What was put
-/// there is lost.
+/// Two results of tasks were on a node that is lost: both tasks run again and give the same bytes. What was
+/// put there is lost.
 #[test]
 fn a_lost_node_is_made_good() {
     let mut nodes = TwoNodes::start("lost");

@@ -175,6 +175,8 @@ impl Shortage {
     }
 }
 
+const OTHER_NODES: &str = "no connected worker accepts jobs of applications of other nodes";
+const ENFORCEMENT: &str = "needs a GPU that enforces limits (--enforced); no free GPU does";
 const OTHER_USER: &str =
     "needs a GPU that no other user shares: the driver lets jobs of one user at a time share each";
 
@@ -184,9 +186,7 @@ impl fmt::Display for Shortage {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
             Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
-            Shortage::Application => {
-                f.write_str("no connected worker accepts jobs of applications of other nodes")
-            }
+            Shortage::Application => f.write_str(OTHER_NODES),
             Shortage::NodesAtOnce { needed, found } => {
                 let have = if *found == 1 { "node has" } else { "nodes have" };
                 write!(f, "needs {needed} nodes at the same time; {found} {have} enough free")
@@ -211,9 +211,7 @@ impl fmt::Display for Shortage {
                     out => write!(f, "; {out} GPUs there are out of service"),
                 }
             }
-            Shortage::Enforcement => {
-                f.write_str("needs a GPU that enforces limits (--enforced); no free GPU does")
-            }
+            Shortage::Enforcement => f.write_str(ENFORCEMENT),
             Shortage::RankSlots { ranks } => {
                 write!(f, "needs a GPU with room for one more rank; each already runs {ranks}, the limit")
             }

@@ -1,5 +1,5 @@
-//! Nodes that others do not reach for a while, that are lost with all that runs there, and what the head makes
-//! of it.
+//! Nodes that others do not reach for a while, that are lost with all that runs there, and what the head
+//! makes of it.
 
 use cohabit_types::{AttemptId, Span, Time};
 

@@ -1,6 +1,7 @@
 //! Which of the simulated nodes.
 
-/// A node, by its place among all. The first is that of the coordinator, and the head is always reached there.
+/// A node, by its place among all. The first is that of the coordinator, and the head is always reached
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeIndex(pub(super) usize);
 

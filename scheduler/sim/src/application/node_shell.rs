@@ -1,5 +1,5 @@
-//! The shell of the simulated coordinator as far as it has to do with several nodes: their stores, who was not
-//! heard of for too long, and the checks of what the coordinator says of nodes and of lost objects.
+//! The shell of the simulated coordinator as far as it has to do with several nodes: their stores, who was
+//! not heard of for too long, and the checks of what the coordinator says of nodes and of lost objects.
 
 use cohabit_application_core::{
     FetchFailure, FromCoordinator, FromDirectory, FromStore, NodeNumber, ObjectId, ToCoordinator,
@@ -205,8 +205,8 @@ impl ApplicationWorld {
         self.written_off.contains(&member)
     }
 
-    /// The coordinator takes a member for dead: it may do so if it lives on a node of which nothing is heard, but
-    /// not with actors, which must never live twice.
+    /// The coordinator takes a member for dead: it may do so if it lives on a node of which nothing is heard,
+    /// but not with actors, which must never live twice.
     pub(super) fn written_off(&mut self, member: AttemptId) {
         if self.was_written_off(member) {
             return;

@@ -1,5 +1,5 @@
-//! Where objects lie, as the coordinator was told, and how they can be made again: written down outside of the
-//! cores, to check what the coordinator says of lost ones.
+//! Where objects lie, as the coordinator was told, and how they can be made again: written down outside of
+//! the cores, to check what the coordinator says of lost ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 

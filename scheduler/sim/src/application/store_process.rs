@@ -84,7 +84,8 @@ impl ApplicationWorld {
         }
     }
 
-    /// A store is told to fetch an object. If that is from its own node, the coordinator believes that it has it.
+    /// A store is told to fetch an object. If that is from its own node, the coordinator believes that it has
+    /// it.
     fn told_to_fetch(&mut self, store: AttemptId, object: ObjectId, bytes: u64, from: NodeNumber) {
         let is_own = self.nodes.numbered(from) == Some(self.nodes.of(store));
         let Some(simulated) = self.stores.get_mut(&store) else { return };

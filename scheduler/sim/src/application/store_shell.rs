@@ -1,7 +1,7 @@
 //! The stores of the simulated nodes: the production core, with memory and a disk that take their time.
 //!
-//! Each process has a connection to the store of its node, on which messages keep their order and that ends with
-//! one of the two. What a process waits for when its store ends, it asks the next one for.
+//! Each process has a connection to the store of its node, on which messages keep their order and that ends
+//! with one of the two. What a process waits for when its store ends, it asks the next one for.
 
 use std::collections::BTreeSet;
 
