@@ -52,6 +52,8 @@ pub(crate) async fn run_main<T: 'static>(
     main: fn() -> LocalBoxFuture<'static, T>,
 ) -> Result<T, String> {
     let (process, _) = join(access, RunnerRole::Main, surroundings, || {})?;
+    // An application that ends lets nobody in: its launcher can launch again what has not begun.
+    process.admission().await;
     // A task, so that what wakes it runs before the connections write.
     let returned = spawn_local(main()).await;
     process.settle(SETTLING).await;

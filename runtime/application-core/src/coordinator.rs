@@ -109,7 +109,8 @@ impl Coordinator {
     pub fn admits(&self, member: AttemptId) -> bool {
         let ended = self.reports.get(&member.job).map_or(0, |report| report.ended_attempts);
         let may_live = !self.ended_jobs.contains(&member.job) && member.attempt > ended;
-        may_live && !self.expelled.contains_key(&member)
+        let is_over = self.end == ApplicationEnd::Ordered;
+        may_live && !is_over && !self.expelled.contains_key(&member)
     }
 
     /// A member has sent a frame.

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use cohabit_client::{Client, LogOptions};
 use cohabit_types::{
-    Entrypoint, Filter, JobId, JobPhase, JobRecord, LogRecord, LogStream, ReasonCode, RunnerRole, RunnerWork,
+    Entrypoint, Filter, JobId, JobPhase, JobRecord, JobState, LogRecord, LogStream, ReasonCode, RunnerRole,
+    RunnerWork,
 };
 use futures::TryStreamExt;
 use tokio::io::{AsyncWriteExt, stderr, stdout};
 use tokio::time::sleep;
 
-use super::launched::{FAILED, LaunchFailure, Launched};
+use super::launched::{FAILED, LaunchEnd, LaunchFailure, Launched};
 use crate::terminal::say;
 
 /// Pauses before the head is asked again for a main that is not there yet.
@@ -24,12 +25,28 @@ const WAIT_PAUSE: Duration = Duration::from_secs(2);
 /// The exit code of a job whose record tells none.
 const UNKNOWN_CODE: i32 = 125;
 
-/// Follows what was launched to its end; returns the exit code of its main.
-pub(super) async fn follow(client: &Client, launched: Launched) -> Result<i32, LaunchFailure> {
-    let root = match launched {
-        Launched::Main(main) => return Ok(code_of(&follow_main(client, main).await?)),
-        Launched::Root(root) => root,
-    };
+/// Follows what was launched to its end.
+pub(super) async fn follow(client: &Client, launched: Launched) -> Result<LaunchEnd, LaunchFailure> {
+    match launched {
+        Launched::Main(main) => follow_joined(client, main).await,
+        Launched::Root(root) => follow_root(client, root).await.map(LaunchEnd::Ended),
+    }
+}
+
+/// Follows a main in an application that ran already.
+async fn follow_joined(client: &Client, main: JobId) -> Result<LaunchEnd, LaunchFailure> {
+    let ended = follow_main(client, main).await?;
+    if let (ReasonCode::ApplicationEnded, Some(root)) = (ended.reason_code, ended.application)
+        && client.job(root).record().await?.state == JobState::Completed
+    {
+        // By itself it does not end before a main has that it has let in.
+        return Ok(LaunchEnd::NotBegun);
+    }
+    Ok(LaunchEnd::Ended(code_of(&ended)))
+}
+
+/// Follows the first main of an application; returns its exit code.
+async fn follow_root(client: &Client, root: JobId) -> Result<i32, LaunchFailure> {
     let mut last = None;
     loop {
         let Some(main) = find_main(client, root, last).await? else {

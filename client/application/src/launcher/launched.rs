@@ -31,6 +31,15 @@ pub(super) enum Launched {
     Main(JobId),
 }
 
+/// How what was launched has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LaunchEnd {
+    /// With the exit code of its main.
+    Ended(i32),
+    /// The application that it joined was about to end, and did not let its main in.
+    NotBegun,
+}
+
 impl Launched {
     /// The job that ends all that was launched.
     pub(super) fn to_cancel(self) -> JobId {

@@ -141,6 +141,9 @@ impl Dialer {
         if !self.process.with(|state| state.opened(peer, &answer, &sending))? {
             return Err(LinkFailure::Closed);
         }
+        if peer == Peer::Coordinator {
+            self.process.note_admission();
+        }
         let (process, after) = (Arc::clone(&self.process), Rc::clone(&self.after));
         let connection = PeerConnection { process, peer, link, after };
         match carry(&mut stream, buffer, &sending, &connection).await {

@@ -49,6 +49,8 @@ pub(crate) struct MemberProcess {
     unknown_calls: UnknownCalls,
     /// It ends: the thread of its tasks, too.
     ends: Notify,
+    /// The coordinator has let it in.
+    admitted: Notify,
 }
 
 impl MemberProcess {
@@ -80,6 +82,7 @@ impl MemberProcess {
             checkpoints: surroundings.checkpoints(),
             unknown_calls,
             ends: Notify::new(),
+            admitted: Notify::new(),
         });
         match surroundings {
             Surroundings::Process => {
@@ -121,6 +124,16 @@ impl MemberProcess {
 
     pub(crate) const fn unknown_calls(&self) -> &UnknownCalls {
         &self.unknown_calls
+    }
+
+    /// The coordinator has let it in.
+    pub(super) fn note_admission(&self) {
+        self.admitted.notify_one();
+    }
+
+    /// Waits until the coordinator has let it in, for the first time.
+    pub(crate) async fn admission(&self) {
+        self.admitted.notified().await;
     }
 
     /// Its tasks run no longer.

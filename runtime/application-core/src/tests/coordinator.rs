@@ -291,6 +291,7 @@ fn the_application_exits_with_the_code_of_its_first_main_when_no_main_and_no_det
     assert_eq!(report(&mut it, second.job, 1, ended(0)), [close, forget(second)], "the detached actor lives");
     let over = [closing(1), CoordinatorEffect::Exit { code: 5 }];
     assert_eq!(report(&mut it, RUNNER.job, 1, ended(0)), over);
+    assert!(!it.admits(member(99)), "a further main comes too late");
 }
 
 const fn closing(number: u64) -> CoordinatorEffect {
