@@ -12,7 +12,7 @@ impl Head {
     /// The jobs that these references mean to this user, in the order asked.
     ///
     /// # Errors
-    /// When one means no known job, or a name means several.
+    /// When one means no known job, or a name means several that live, or several of which none does.
     pub fn resolve(&self, by: &Principal, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
         let mut jobs = Vec::new();
         for reference in references {
@@ -59,6 +59,11 @@ impl Head {
         let own = self.newest_submissions().filter(|(_, user, of)| *user == by.user && *of == name);
         let mut numbers: Vec<u64> = own.map(|(number, ..)| number).collect();
         numbers.reverse();
+        // A name means what lives, as long as anything of that name does.
+        let lives = |number: &u64| self.submissions.get(number).is_some_and(|it| !it.has_ended());
+        if numbers.iter().any(lives) {
+            numbers.retain(lives);
+        }
         match numbers[..] {
             [] => Err(not_found(format!("{} has no job named '{name}'", by.user))),
             [number] => Ok(JobId::new(number)),

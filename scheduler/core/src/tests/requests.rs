@@ -140,6 +140,19 @@ fn references_resolve_to_jobs() {
 }
 
 #[test]
+fn a_name_means_the_job_that_lives() {
+    let mut test = TestHead::with_devices(1);
+    let jobs = [(); 3].map(|()| test.submit(JobSpec { name: "b".into(), ..gpus(1) }));
+    let named = |test: &TestHead| test.head.resolve(&ada(), &["b".parse().unwrap()]);
+    test.ended(jobs[0].attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!(named(&test).unwrap_err().message, "2 jobs are named 'b': give one of the ids 2, 3");
+    test.ended(jobs[1].attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!(named(&test).unwrap(), [jobs[2]]);
+    test.ended(jobs[2].attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!(named(&test).unwrap_err().code, RefusalCode::Ambiguous);
+}
+
+#[test]
 fn a_watcher_sees_every_change_and_nothing_else() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
