@@ -126,7 +126,8 @@ fn a_cancelled_job_leaves_no_process_behind() {
     let script = format!("setsid sleep 1000 & sleep 1000 & touch {started}; wait");
     let job = cluster.submit(&["--env", &format!("MARK={mark}")], &script);
     cluster.until_file("started");
-    assert!(processes_with(&mark).len() >= 3);
+    // One that has just begun shows no environment yet.
+    until("all its processes run", || processes_with(&mark).len() >= 3);
     cluster.ok(&["cancel", &job]);
     let shown = cluster.end(&job);
     assert_eq!(shown["state"], "CANCELLED");
