@@ -77,12 +77,18 @@ async fn main() -> Result<()> {
     }
 }
 
-/// Values go to another node and come back, and actors there are called.
-async fn travels(go: &str) -> Result<()> {
+/// Holds the device of the first node, and waits until there is a second one.
+async fn keep_first(go: &str) -> Result<KeeperHandle> {
     let keeper = Keeper::remote().start().await?;
     keeper.call().await?;
     say("kept");
     until(go).await;
+    Ok(keeper)
+}
+
+/// Values go to another node and come back, and actors there are called.
+async fn travels(go: &str) -> Result<()> {
+    let _keeper = keep_first(go).await?;
     let there = Keeper::remote().start().await?;
     say(&format!("calls: {}", there.call().await?.1));
     let calls = try_join_all((0..1_000).map(|_| there.call())).await?;
@@ -98,10 +104,7 @@ async fn travels(go: &str) -> Result<()> {
 
 /// The other node is lost with all that was made there.
 async fn lost(go: &str) -> Result<()> {
-    let keeper = Keeper::remote().start().await?;
-    keeper.call().await?;
-    say("kept");
-    until(go).await;
+    let _keeper = keep_first(go).await?;
     let runs = format!("{go}.runs");
     let first: Ref<Buffer<u8>> = make::remote(1, runs.clone()).start().await?;
     let second: Ref<Buffer<u8>> = make::remote(2, runs).start().await?;
@@ -120,10 +123,7 @@ async fn lost(go: &str) -> Result<()> {
 
 /// The process of an actor on the other node goes with its node, and comes again on a third one.
 async fn actor(go: &str) -> Result<()> {
-    let keeper = Keeper::remote().start().await?;
-    keeper.call().await?;
-    say("kept");
-    until(go).await;
+    let _keeper = keep_first(go).await?;
     let there = Keeper::remote().start().await?;
     say(&format!("calls: {}", there.call().await?.1));
     until(&format!("{go}.lost")).await;

@@ -186,6 +186,13 @@ async fn dropping_a_call_cancels_its_task() -> Result<()> {
 }
 
 #[cohabit::test]
+async fn a_detached_actor_goes_with_its_test() -> Result<()> {
+    let counter = Counter::remote(1).name("left").detached().start().await?;
+    assert_eq!(counter.add(1).await?, 2);
+    Ok(())
+}
+
+#[cohabit::test]
 fn a_test_need_not_be_async() {
     assert_eq!(square(3), 9);
 }

@@ -49,5 +49,9 @@ pub(crate) async fn coordinate_threads(
     entry: MainEntry,
     jobs: ThreadJobs,
 ) -> Result<i32, String> {
-    shell::run(access, entry, ApplicationJobs::OfThreads(jobs)).await
+    tokio::select! {
+        ended = shell::run(access, entry, ApplicationJobs::OfThreads(jobs.clone())) => ended,
+        // An actor is left that was detached: it goes with the test.
+        () = jobs.overdue() => Ok(0),
+    }
 }

@@ -17,12 +17,16 @@ use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
+use tokio::time::sleep;
 
 use crate::runner;
 use crate::surroundings::{EndRequest, Surroundings};
 
 /// So many runners of tasks run beside each other, as on a node with so many cores.
 const MOST_RUNNERS: usize = 4;
+
+/// How long the application may go on after `main`: one with a detached actor never ends by itself.
+const MAIN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The job of `main`, which the thread of the test runs.
 const MAIN: JobId = JobId::new(2);
@@ -42,6 +46,7 @@ struct Shared {
     reported: Notify,
     /// A thread has ended.
     ended: Condvar,
+    main_over: Notify,
 }
 
 #[derive(Default)]
@@ -83,8 +88,8 @@ impl ThreadJobs {
         let main = ThreadJob { role: ThreadRole::Main, restarts: 0, attempts: 1, phase, is_cancelled: false };
         state.jobs.insert(MAIN, main);
         state.report(MAIN, RunnerState::Live);
-        let (reported, ended) = (Notify::new(), Condvar::new());
-        ThreadJobs(Arc::new(Shared { access, state: Mutex::new(state), reported, ended }))
+        let (reported, ended, main_over) = (Notify::new(), Condvar::new(), Notify::new());
+        ThreadJobs(Arc::new(Shared { access, state: Mutex::new(state), reported, ended, main_over }))
     }
 
     /// What the thread of `main` gets.
@@ -130,6 +135,13 @@ impl ThreadJobs {
     /// The thread of the test has run `main`.
     pub(crate) fn main_ended(&self, code: i32) {
         self.thread_ended(MAIN, code);
+        self.0.main_over.notify_one();
+    }
+
+    /// Waits until `main` has ended, and as long again as the application may take for its own end.
+    pub(crate) async fn overdue(&self) {
+        self.0.main_over.notified().await;
+        sleep(MAIN_PATIENCE).await;
     }
 
     /// Waits for reports of jobs.
