@@ -1,5 +1,6 @@
 //! Trains one network in four processes: each computes the gradient of its part of every batch, and a task
-//! moves the weights against their mean.
+//! moves the weights against their mean. The processes are a gang: all of them have a place, or none, and if
+//! one ends, all start again.
 //!
 //! Weights and gradients are objects in shared memory. `main` only passes references, so it is through with
 //! its loop long before the training is; every call waits for the values that it needs. At the end the loss
@@ -12,12 +13,12 @@
 #![expect(clippy::print_stdout, reason = "the losses that it compares")]
 
 use candle_core::Device;
-use cohabit::{Buffer, Ref, Result};
+use cohabit::{Buffer, Gang, GangMember, Ref, Result};
 use cohabit_training::DigitsModel;
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-const RANKS: usize = 4;
+const PROCESSES: usize = 4;
 const STEPS: u64 = 60;
 const BATCH: usize = 64;
 const RATE: f32 = 0.1;
@@ -36,24 +37,25 @@ struct Gradient {
 }
 
 /// One of the processes that train together.
-struct Rank {
-    rank: usize,
+struct Shard {
+    member: GangMember,
     model: DigitsModel,
 }
 
 #[cohabit::actor(gpus = 1, restarts = 3)]
-impl Rank {
-    fn new(rank: usize) -> Result<Self> {
-        Ok(Rank { rank, model: network()? })
+impl Shard {
+    fn new(member: GangMember) -> Result<Self> {
+        Ok(Shard { member, model: network()? })
     }
 
-    /// The gradient of this rank's part of a batch. It follows from the arguments alone, so the call may be
+    /// The gradient of this member's part of a batch. It follows from the arguments alone, so the call may be
     /// sent again after a restart.
     #[retry]
     fn gradient(&mut self, weights: Weights, step: u64) -> Result<Gradient> {
         let batch = self.model.batch(step, BATCH);
-        let edge = |rank: usize| batch.len() * rank / RANKS;
-        let part = &batch[edge(self.rank)..edge(self.rank + 1)];
+        let GangMember { rank, size } = self.member;
+        let edge = |rank: usize| batch.len() * rank / size;
+        let part = &batch[edge(rank)..edge(rank + 1)];
         self.model.set_weights(&weights.values)?;
         let (_, values) = self.model.gradient(part)?;
         Ok(Gradient { images: part.len(), values: values.into() })
@@ -77,15 +79,15 @@ fn average(weights: Weights, parts: Vec<Gradient>) -> Weights {
 #[cohabit::main(name = "data-parallel")]
 async fn main() -> Result<()> {
     let model = network()?;
-    let ranks = try_join_all((0..RANKS).map(|rank| Rank::remote(rank).start())).await?;
+    let shards = Gang::of(PROCESSES).spawn(Shard::remote).await?;
     let mut weights: Ref<Weights> = cohabit::put(&Weights { values: model.weights()?.into() }).await?;
     for step in 0..STEPS {
-        let gradients = ranks.iter().map(|rank| rank.gradient(&weights, step).start());
+        let gradients = shards.iter().map(|shard| shard.gradient(&weights, step).start());
         let gradients: Vec<Ref<Gradient>> = try_join_all(gradients).await?;
         weights = average::remote(&weights, gradients).start().await?;
     }
     model.set_weights(&weights.await?.values)?;
-    println!("{RANKS} processes: loss {:.7}", model.test_loss()?);
+    println!("{PROCESSES} processes: loss {:.7}", model.test_loss()?);
 
     let alone = network()?;
     for step in 0..STEPS {

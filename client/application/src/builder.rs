@@ -7,6 +7,7 @@ use cohabit_application_core::{ActorSpec, Lifetime};
 use serde::Serialize;
 
 use crate::claim_setters::claim_setters;
+use crate::described_actor::{DescribedActor, create_actors};
 use crate::error::{Error, Result};
 use crate::handle::{ActorPointer, RemoteActor};
 use crate::options::{ActorOptions, Claims};
@@ -68,24 +69,24 @@ impl<A: RemoteActor> ActorBuilder<A> {
     /// [`Error::Refused`] if it can never run, or its name is taken; [`Error::Dependency`] if the call of a
     /// reference in its arguments failed.
     pub async fn start(self) -> Result<A::Handle> {
+        let process = MemberProcess::current()?;
+        let described = self.describe()?;
+        let (lifetime, options) = (described.lifetime, described.options);
+        let actors = create_actors(process, lifetime, &options, vec![described]).await?;
+        Ok(A::handle(ActorPointer::held(process, actors[0])))
+    }
+
+    pub(crate) fn describe(self) -> Result<DescribedActor> {
         let ActorBuilder { arguments, options, name, lifetime, actor: _ } = self;
-        let (arguments, options, process) = (arguments?, options?, MemberProcess::current()?);
-        let EncodedArguments { value, needs } = arguments;
-        process.all_known(&needs).await.map_err(Error::of_call)?;
-        let (gpus, claims) = options.claims.encode().map_err(Error::Refused)?;
+        let (EncodedArguments { value, needs }, options) = (arguments?, options?);
         let spec = ActorSpec {
             kind: ActorRegistry::get().kind_of(A::entry()),
             name,
-            lifetime,
-            restarts: options.restarts,
             concurrency: options.concurrency,
-            gpus,
-            claims,
             arguments: value.bytes,
             needs,
         };
-        let actor = process.create(spec, value.holds).await?;
-        Ok(A::handle(ActorPointer::held(process, actor)))
+        Ok(DescribedActor { spec, options, lifetime, holds: value.holds })
     }
 
     fn claim<V>(self, value: Result<V>, set: impl FnOnce(&mut Claims, V)) -> ActorBuilder<A> {

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 macro_rules! claim_setters {
     () => {
         /// A share of a GPU (0.5), whole GPUs (1, 2), or none (0).
-        pub fn gpus(self, gpus: f64) -> Self {
-            self.claim(crate::claim_setters::share(gpus), |claims, share| claims.gpus = share)
+        pub fn gpus(self, gpus: impl Into<f64>) -> Self {
+            self.claim(crate::claim_setters::share(gpus.into()), |claims, share| claims.gpus = share)
         }
 
         /// Memory on each GPU, such as `8G`.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cohabit_types::AttemptId;
+use cohabit_types::{AttemptId, RankId};
 
 use crate::process::MemberProcess;
 
@@ -11,7 +11,7 @@ use crate::process::MemberProcess;
 #[derive(Debug, Clone)]
 pub struct Context {
     incarnation: u32,
-    member: AttemptId,
+    member: RankId,
     checkpoints: Option<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ impl Context {
     /// The attempt of the job that the process is.
     #[must_use]
     pub const fn attempt(&self) -> AttemptId {
-        self.member
+        self.member.attempt
     }
 
     /// The directory for checkpoints, which all incarnations of the actor share: save there in `stopping`,

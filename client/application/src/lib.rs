@@ -160,7 +160,7 @@
 //! local        all of it in one process, for tests     surroundings: a member is a process or a thread
 //! process      a process's state and connections       transport    sockets, frames
 //! store        large objects: a process's side, and the store of a node (store_process: of a further one)
-//! handle, call, builder, task_call        what users hold; values, returned: their bytes
+//! handle, call, builder, gang, task_call  what users hold; values, returned: their bytes
 //! reference, arguments                    references, and what stands for them in calls
 //! stream_call, ref_stream                 streams; made_items: at their makers; call_state: all calls
 //! instance, task, options, origin         what the attributes write; registry: all of it, with numbers
@@ -177,7 +177,9 @@ mod call_state;
 mod claim_setters;
 mod context;
 mod coordinator;
+mod described_actor;
 mod error;
+mod gang;
 mod handle;
 mod instance;
 mod launcher;
@@ -295,6 +297,7 @@ pub use cohabit_macros::test;
 pub use cohabit_memory::Buffer;
 pub use context::Context;
 pub use error::{Error, Ran, Result};
+pub use gang::{Gang, GangMember};
 pub use process::cancelled;
 pub use ref_stream::RefStream;
 pub use reference::{Ref, put};

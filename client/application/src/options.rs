@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cohabit_application_core::{OnTaskError, TaskClass};
-use cohabit_types::{Demand, EnforcementRequirement, GpuRequest, Share, Sharing};
+use cohabit_types::{Demand, EnforcementRequirement, GpuRequest, LaunchMode, Share, Sharing, Spread};
 use cohabit_wire::codec;
 use serde::{Deserialize, Serialize};
 
@@ -63,14 +63,14 @@ impl Claims {
     pub(crate) const NONE: Claims =
         Claims { gpus: 0, gpu_memory: None, cpus: 0, memory: 0, enforced: false, exclusive: false };
 
-    /// What the cores know and pass through, unless no job can demand it.
+    /// What the cores know and pass through, unless no job with so many processes can demand it.
     ///
     /// # Errors
     /// In words, if none can.
-    pub(crate) fn encode(&self) -> Result<(Share, Bytes), String> {
+    pub(crate) fn encode(&self, ranks: u32) -> Result<(Share, Bytes), String> {
         let Claims { gpus, gpu_memory, cpus, memory, enforced, exclusive } = *self;
         let (gpus, claims) = (Share(gpus), RunnerClaims { gpu_memory, cpus, memory, enforced, exclusive });
-        claims.demand(gpus).check()?;
+        claims.of_gang(gpus, ranks).0.check()?;
         Ok((gpus, codec::encode(&claims).expect("a few numbers fit")))
     }
 }
@@ -81,7 +81,7 @@ impl TaskOptions {
     /// # Errors
     /// In words, if no job can claim that much.
     pub(crate) fn class(&self) -> Result<TaskClass, String> {
-        let (gpus, claims) = self.claims.encode()?;
+        let (gpus, claims) = self.claims.encode(1)?;
         Ok(TaskClass { gpus, claims })
     }
 }
@@ -93,7 +93,28 @@ impl RunnerClaims {
         codec::decode(bytes).map_err(|error| error.to_string())
     }
 
-    /// What the job demands.
+    /// What the job of a gang demands in which each of so many members claims this, and how its processes
+    /// start. Whole GPUs of any nodes can only be had one for each process.
+    pub(crate) fn of_gang(&self, gpus: Share, ranks: u32) -> (Demand, LaunchMode) {
+        let one = self.demand(gpus);
+        if ranks == 1 {
+            return (one, LaunchMode::PerNode);
+        }
+        let memory = cohabit_types::Bytes(one.memory.0.saturating_mul(ranks.into()));
+        let all = Demand { cpus: one.cpus.saturating_mul(ranks), memory, ..one };
+        match one.gpus {
+            GpuRequest::Whole(0) => (all, LaunchMode::PerNode),
+            GpuRequest::Whole(1) => {
+                let (gpus, spread) = (GpuRequest::Whole(ranks), Spread::Free);
+                (Demand { gpus, spread, ..all }, LaunchMode::PerGpu)
+            }
+            GpuRequest::Whole(_) | GpuRequest::Part(_) => {
+                (Demand { nodes: ranks, ..one }, LaunchMode::PerNode)
+            }
+        }
+    }
+
+    /// What the job of a single process demands.
     pub(crate) fn demand(&self, gpus: Share) -> Demand {
         let whole = gpus.0 / Share::WHOLE.0;
         Demand {
@@ -128,7 +149,7 @@ mod tests {
             enforced: true,
             exclusive: false,
         };
-        let (gpus, claims) = claims.encode().unwrap();
+        let (gpus, claims) = claims.encode(1).unwrap();
         let claims = RunnerClaims::decode(&claims).unwrap();
         let demand = claims.demand(gpus);
         assert_eq!(demand.gpus, GpuRequest::Part(Share(250)));
@@ -137,7 +158,25 @@ mod tests {
         assert_eq!(demand.check(), Ok(()));
         assert_eq!(claims.demand(Share(2_000)).gpus, GpuRequest::Whole(2));
         assert_eq!(claims.demand(Share(0)).gpus, GpuRequest::Whole(0));
-        let refused = Claims { gpu_memory: Some(1), ..Claims::NONE }.encode().unwrap_err();
+        let refused = Claims { gpu_memory: Some(1), ..Claims::NONE }.encode(1).unwrap_err();
         assert!(refused.contains("GPU memory but for no GPU"), "{refused}");
+    }
+
+    #[test]
+    fn gangs_are_placed_by_what_their_members_claim() {
+        let of_four = |gpus| {
+            let claims = Claims { gpus, cpus: 2, memory: 1 << 20, ..Claims::NONE };
+            let (gpus, claims) = claims.encode(4).unwrap();
+            let (demand, launch) = RunnerClaims::decode(&claims).unwrap().of_gang(gpus, 4);
+            assert_eq!(demand.check(), Ok(()));
+            ((demand.nodes, demand.gpus, demand.spread), (demand.cpus, demand.memory.0 >> 20), launch)
+        };
+        let beside = ((1, GpuRequest::Whole(0), Spread::Even), (8, 4), LaunchMode::PerNode);
+        assert_eq!(of_four(0), beside, "on one node");
+        let anywhere = ((1, GpuRequest::Whole(4), Spread::Free), (8, 4), LaunchMode::PerGpu);
+        assert_eq!(of_four(1_000), anywhere, "on any nodes");
+        let apart = |gpus| ((4, gpus, Spread::Even), (2, 1), LaunchMode::PerNode);
+        assert_eq!(of_four(2_000), apart(GpuRequest::Whole(2)), "each on its own node");
+        assert_eq!(of_four(500), apart(GpuRequest::Part(Share(500))));
     }
 }

@@ -88,6 +88,11 @@ pub(crate) async fn run_actor(
             Some(event) = events.recv() => match event {
                 ProcessEvent::End if host.has_failed() => break FAILED,
                 ProcessEvent::End => break 0,
+                ProcessEvent::Failed => {
+                    say("a method panicked, so all actors of its gang begin anew");
+                    process.settle(SETTLING).await;
+                    return FAILED;
+                }
                 // Of a task, or of the process of a store.
                 ProcessEvent::Interrupted(_) | ProcessEvent::Store(_) => {}
             },
@@ -134,8 +139,8 @@ pub(crate) async fn run_tasks(
             },
             Some(event) = events.recv() => match event {
                 ProcessEvent::End => break 0,
-                // Of the process of a store.
-                ProcessEvent::Store(_) => {}
+                // Of the process of an actor or a store.
+                ProcessEvent::Failed | ProcessEvent::Store(_) => {}
                 ProcessEvent::Interrupted(ticket) => {
                     let late = late.clone();
                     spawn_local(async move {
@@ -202,7 +207,7 @@ pub(crate) fn join(
 ) -> Result<(Arc<MemberProcess>, UnboundedReceiver<ProcessEvent>), String> {
     let directory = SocketDirectory::open(&access.directory).map_err(|error| error.to_string())?;
     let ((dial, members), (events, received)) = (unbounded_channel(), unbounded_channel());
-    let (secret, own, application) = (access.credentials.secret, access.member, access.application);
+    let (secret, own, application) = (access.credentials.secret, access.member, access.coordinator_process());
     let directory = Arc::new(directory);
     let store = StoreLink::new(Arc::clone(&directory), secret, own, application);
     let process = MemberProcess::start(access, directory, Outlets { dial, events }, store, surroundings);

@@ -38,7 +38,7 @@ async fn keep_objects(access: ApplicationAccess, entry: MainEntry) -> Result<i32
     let (tls, settings) =
         (ApplicationTls::new(&access.credentials.secret), StoreSettings::of(&access, entry.object_memory));
     // Processes of a node do not know which one has its store.
-    let check = HelloCheck { secret: access.credentials.secret, own: access.application };
+    let check = HelloCheck { secret: access.credentials.secret, own: access.coordinator_process() };
     let (joining, directory) = (access.clone(), access.directory.clone());
     let (process, mut events) = join(joining, RunnerRole::Store, &Surroundings::Process, || {})?;
     let (told, mut words) = unbounded_channel();
@@ -64,7 +64,7 @@ async fn keep_objects(access: ApplicationAccess, entry: MainEntry) -> Result<i32
                 ProcessEvent::Store(word) => store.obey(word),
                 ProcessEvent::End => break 0,
                 // Of a task.
-                ProcessEvent::Interrupted(_) => {}
+                ProcessEvent::Failed | ProcessEvent::Interrupted(_) => {}
             },
         }
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cohabit::{Buffer, Context, Error, Ref, Result};
+use cohabit::{Buffer, Context, Error, Gang, GangMember, Ref, Result};
 use futures::future::{try_join, try_join_all};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
@@ -227,4 +227,119 @@ async fn a_task_squares() -> Result<()> {
 fn many_run_beside_each_other() {
     // A scope panics if one of its threads did.
     std::thread::scope(|scope| (0..8).for_each(|_| _ = scope.spawn(a_task_squares)));
+}
+
+/// A member of a gang.
+struct Shard {
+    member: GangMember,
+    incarnation: u32,
+    calls: u32,
+}
+
+#[cohabit::actor(gpus = 1, restarts = 1)]
+impl Shard {
+    fn new(scale: u32, member: GangMember, context: &Context) -> Result<Self> {
+        if scale == 0 && member.rank == 1 {
+            Err("its scale is 0")?;
+        }
+        Ok(Shard { member, incarnation: context.incarnation(), calls: 0 })
+    }
+
+    fn rank(&self) -> (usize, usize) {
+        (self.member.rank, self.member.size)
+    }
+
+    #[retry]
+    fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    /// How often it was called before.
+    #[retry]
+    fn count(&mut self) -> u32 {
+        self.calls += 1;
+        self.calls - 1
+    }
+
+    fn panic(&mut self) {
+        panic!("on purpose")
+    }
+
+    /// The sum of the ranks of others.
+    async fn add(&self, others: Vec<ShardHandle>) -> Result<usize> {
+        let ranks = try_join_all(others.iter().map(ShardHandle::rank)).await?;
+        Ok(ranks.iter().map(|(rank, _)| rank).sum())
+    }
+}
+
+#[cohabit::test(max_gpus = 4)]
+async fn the_members_of_a_gang_know_their_ranks_and_call_each_other() -> Result<()> {
+    let gang = Gang::of(4).gpus(1).start().await?;
+    let scale: Ref<u32> = cohabit::put(&7).await?;
+    let shards = gang.spawn(|member| Shard::remote(&scale, member)).await?;
+    let ranks = try_join_all(shards.iter().map(ShardHandle::rank)).await?;
+    assert_eq!(ranks, [(0, 4), (1, 4), (2, 4), (3, 4)]);
+    assert_eq!(shards[0].add(shards[1..].to_vec()).await?, 6);
+    // One of them is as good as all: their GPUs are free when none is left.
+    let third = shards[2].clone();
+    drop(shards);
+    assert_eq!(third.rank().await?, (2, 4));
+    let next = Gang::of(3).spawn(|member| Shard::remote(1, member)).await?;
+    let waiting = next[0].rank().within(Duration::from_millis(200)).await;
+    assert!(matches!(waiting, Err(Error::TimedOut(_))), "{waiting:?}");
+    drop(third);
+    assert_eq!(next[2].rank().await?, (2, 3));
+    Ok(())
+}
+
+#[cohabit::test]
+async fn a_gang_begins_anew_as_a_whole_when_a_method_panics() -> Result<()> {
+    let shards = Gang::of(3).spawn(|member| Shard::remote(1, member)).await?;
+    for _ in 0..2 {
+        try_join_all(shards.iter().map(ShardHandle::count)).await?;
+    }
+    let panicked = shards[1].panic().await;
+    assert!(matches!(&panicked, Err(Error::Panicked(text)) if text == "on purpose"), "{panicked:?}");
+    // What the first incarnations knew is lost in all of them. Those that still end may answer first.
+    while try_join_all(shards.iter().map(ShardHandle::incarnation)).await? != [2, 2, 2] {}
+    assert_eq!(try_join_all(shards.iter().map(ShardHandle::count)).await?, [0, 0, 0]);
+    shards[0].panic().await.unwrap_err();
+    while shards[2].incarnation().await.is_ok() {}
+    let over = shards[2].incarnation().await;
+    assert!(matches!(over, Err(Error::GivenUp(_))), "{over:?}");
+    Ok(())
+}
+
+#[cohabit::test]
+async fn a_gang_ends_as_a_whole() -> Result<()> {
+    let failing = Gang::of(3).spawn(|member| Shard::remote(0, member)).await?;
+    let failed = failing[2].rank().await.unwrap_err().to_string();
+    assert!(failed.contains("that of rank 1: its scale is 0"), "{failed}");
+    let named = Gang::of(2)
+        .restarts(5)
+        .spawn(|member| Shard::remote(1, member).name(format!("shard {}", member.rank)))
+        .await?;
+    let second = Shard::named("shard 1").await?;
+    assert_eq!(second.rank().await?, (1, 2));
+    named[0].stop().await?;
+    let stopped = second.rank().await;
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    Ok(())
+}
+
+#[cohabit::test(max_gpus = 3)]
+async fn what_no_gang_can_be_is_refused() {
+    let refused = |result: Result<Vec<ShardHandle>>| match result {
+        Err(Error::Refused(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let none = Gang::of(0).start().await.map(drop).unwrap_err().to_string();
+    assert!(none.contains("1 to 1000 members, not 0"), "{none}");
+    let many = refused(Gang::of(4).spawn(|member| Shard::remote(1, member)).await);
+    assert!(many.contains("needs 4 GPUs") && many.contains("raise max_gpus"), "{many}");
+    let different = |member: GangMember| Shard::remote(1, member).restarts(member.rank as u32);
+    let different = refused(Gang::of(2).spawn(different).await);
+    assert!(different.contains("rank 1") && different.contains("methods of Gang"), "{different}");
+    let twice = refused(Gang::of(2).spawn(|member| Shard::remote(1, member).name("one")).await);
+    assert!(twice.contains("'one'"), "{twice}");
 }

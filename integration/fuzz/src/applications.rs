@@ -7,7 +7,7 @@ use cohabit_application_core::{
     OnTaskError, RunnerReport, RunnerState, TaskClass, TaskSpec, ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_net::fuzzing::decode;
-use cohabit_types::{AttemptId, JobId, Rendezvous, Share, Span};
+use cohabit_types::{JobId, RankId, Rendezvous, Share, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::stores::{FuzzedStore, StoreAction};
@@ -60,7 +60,7 @@ pub(crate) enum MemberAction {
 /// Actions, as messages carry them: what effects ask for happens at once.
 pub(crate) fn actions(bytes: &[u8]) {
     let Some(actions) = decode::<Vec<MemberAction>>(bytes) else { return };
-    let own = JobId::new(1).attempt(1);
+    let own = JobId::new(1).attempt(1).rank(0);
     let at = Some(Rendezvous { address: "n0".into(), port: 29_600 });
     let node = CoordinatorNode { name: "n0".into(), at };
     let mut world = World {
@@ -71,7 +71,7 @@ pub(crate) fn actions(bytes: &[u8]) {
         unended: 0,
         references: Vec::new(),
     };
-    world.drive_coordinator(|it, effects| it.main(process(0).job, effects));
+    world.drive_coordinator(|it, effects| it.main(process(0).job(), effects));
     for action in actions.into_iter().take(MAX_ACTIONS) {
         world.take(action);
     }
@@ -107,8 +107,8 @@ fn task(retries: u8) -> TaskSpec {
     }
 }
 
-const fn process(number: u8) -> AttemptId {
-    JobId::new(2 + number as u64 % MOST_PROCESSES).attempt(1 + (number as u32 / 64))
+const fn process(number: u8) -> RankId {
+    JobId::new(2 + number as u64 % MOST_PROCESSES).attempt(1 + (number as u32 / 64)).rank(0)
 }
 
 impl World {
@@ -138,12 +138,12 @@ impl World {
             }
             MemberAction::Reported(number, ended) => {
                 let report = RunnerReport { ended_attempts: ended.into(), state: RunnerState::Live };
-                self.drive_coordinator(|it, effects| it.report(process(number).job, report, effects));
+                self.drive_coordinator(|it, effects| it.report(process(number).job(), report, effects));
             }
             MemberAction::Over(number) => {
                 let state = RunnerState::Ended { code: 1, text: "it failed".into() };
-                let report = RunnerReport { ended_attempts: process(number).attempt, state };
-                self.drive_coordinator(|it, effects| it.report(process(number).job, report, effects));
+                let report = RunnerReport { ended_attempts: process(number).attempt.attempt, state };
+                self.drive_coordinator(|it, effects| it.report(process(number).job(), report, effects));
             }
             MemberAction::Hears(frame) => self.drive_member(|it, effects| it.receive(frame, effects)),
             MemberAction::Called(number, frame) => {
@@ -235,9 +235,9 @@ impl World {
         change(&mut self.coordinator, &mut effects);
         while let Some(effect) = effects.pop() {
             match effect {
-                CoordinatorEffect::Submit { actor, .. } => {
+                CoordinatorEffect::Submit { first, .. } => {
                     self.jobs += 1;
-                    self.coordinator.submitted(actor, Ok(JobId::new(self.jobs)), &mut effects);
+                    self.coordinator.submitted(first, Ok(JobId::new(self.jobs)), &mut effects);
                 }
                 CoordinatorEffect::SubmitTaskRunner { runner, .. } => {
                     self.jobs += 1;
@@ -321,7 +321,8 @@ impl World {
                 | MemberEffect::Rest { .. }
                 | MemberEffect::MakeMore { .. }
                 | MemberEffect::Store(_)
-                | MemberEffect::End => {}
+                | MemberEffect::End
+                | MemberEffect::Fail => {}
             }
         }
         result

@@ -208,7 +208,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
     };
     let (arguments, needs, carries) = (b"hi".to_vec().into(), Vec::new(), vec![Carried::Actor(actor)]);
     let task = TaskRequest { function: 1, depth: 2, arguments, needs, resume: None, store_as: None };
-    let runner = JobId::new(3).attempt(1);
+    let runner = JobId::new(3).attempt(1).rank(0);
     let ran = |call, result| {
         let (call, took) = (CallNumber(call), Span::from_micros(90));
         MemberAction::Answered(1, ToCaller::Ran { call, result, carries: Vec::new(), took })
@@ -263,7 +263,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
 
 /// A process makes objects, calls with them, gets some from others, and drops them.
 fn references() -> Vec<MemberAction> {
-    let maker = JobId::new(3).attempt(1);
+    let maker = JobId::new(3).attempt(1).rank(0);
     let object = |number| ObjectId { maker, number };
     let stored = StoredObject { object: object(2), bytes: 1 << 20, home: NodeNumber(0), has_handles: true };
     let values = [
@@ -295,13 +295,13 @@ fn references() -> Vec<MemberAction> {
 
 /// Processes share references, wait for them, store objects, and end.
 fn directory() -> Vec<MemberAction> {
-    let maker = JobId::new(2).attempt(1);
+    let maker = JobId::new(2).attempt(1).rank(0);
     let object = |number| ObjectId { maker, number };
     let tells = |who, report| MemberAction::Tells(who, ToCoordinator::Object(report));
     let stored = StoredObject { object: object(2), bytes: 9, home: NodeNumber(0), has_handles: true };
     let carries = vec![Carried::Object { object: object(1), value: CarriedValue::Shared }];
     let held = HeldId::Object(object(1));
-    let to = JobId::new(3).attempt(1);
+    let to = JobId::new(3).attempt(1).rank(0);
     vec![
         MemberAction::Connects(0, 0),
         MemberAction::Connects(1, 0),
@@ -311,7 +311,10 @@ fn directory() -> Vec<MemberAction> {
         tells(1, ToDirectory::Open { request: RequestNumber(1), object: object(2) }),
         MemberAction::Tells(0, ToCoordinator::Lend { held, to }),
         tells(0, ToDirectory::Resolve { object: object(1), value: SharedValue::Stored(stored) }),
-        MemberAction::Tells(0, ToCoordinator::Release { held, settled: vec![(JobId::new(1).attempt(1), 1)] }),
+        MemberAction::Tells(
+            0,
+            ToCoordinator::Release { held, settled: vec![(JobId::new(1).attempt(1).rank(0), 1)] },
+        ),
         MemberAction::Over(0),
     ]
 }
@@ -328,7 +331,7 @@ fn lineage(carries: Vec<Carried>) -> Box<Lineage> {
 
 /// A process of another node stores an object, that of the coordinator fetches it, and the node is lost.
 fn nodes() -> Vec<MemberAction> {
-    let (maker, store) = (JobId::new(3).attempt(1), JobId::new(9).attempt(1));
+    let (maker, store) = (JobId::new(3).attempt(1).rank(0), JobId::new(9).attempt(1).rank(0));
     let object = ObjectId { maker, number: 1 };
     let stored = StoredObject { object, bytes: 9, home: NodeNumber(1), has_handles: false };
     let tells = |who, frame| MemberAction::Tells(who, frame);
@@ -340,7 +343,7 @@ fn nodes() -> Vec<MemberAction> {
         tells(7, ToCoordinator::Store(FromStore::Listens { at: at("n1") })),
         tells(1, ToCoordinator::Object(ToDirectory::Stored { stored, carries: Vec::new() })),
         tells(1, ToCoordinator::Object(ToDirectory::Made { object, lineage: lineage(Vec::new()) })),
-        tells(1, ToCoordinator::Lend { held: HeldId::Object(object), to: JobId::new(2).attempt(1) }),
+        tells(1, ToCoordinator::Lend { held: HeldId::Object(object), to: JobId::new(2).attempt(1).rank(0) }),
         MemberAction::OwnStoreSays(FromStore::Wants { object }),
         MemberAction::OwnStoreSays(FromStore::Fetched { object, result: Err("it broke".to_owned().into()) }),
         MemberAction::OwnStoreSays(FromStore::Fetched { object, result: Ok(()) }),
@@ -359,9 +362,9 @@ fn nodes() -> Vec<MemberAction> {
 
 /// A process runs the task of a lost object again, and another one runs it for it.
 fn remake() -> Vec<MemberAction> {
-    let object = ObjectId { maker: JobId::new(3).attempt(1), number: 1 };
+    let object = ObjectId { maker: JobId::new(3).attempt(1).rank(0), number: 1 };
     let class = || TaskClass { gpus: Share(500), claims: Default::default() };
-    let (arguments, call, runner) = (b"hi".to_vec().into(), CallNumber(1), JobId::new(4).attempt(1));
+    let (arguments, call, runner) = (b"hi".to_vec().into(), CallNumber(1), JobId::new(4).attempt(1).rank(0));
     let task = TaskRequest {
         function: 1,
         depth: 0,

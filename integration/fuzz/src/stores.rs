@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use cohabit_application_core::{
     ObjectId, ObjectKind, ObjectStore, ObjectStoreEffect, ToStore, TransferResult,
 };
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 use serde::{Deserialize, Serialize};
 
 /// Memory for objects, in bytes.
@@ -103,13 +103,13 @@ fn hear(store: &mut ObjectStore, frame: ToStore, effects: &mut Vec<ObjectStoreEf
 }
 
 /// One of few processes, which names the object.
-const fn maker(what: u8) -> AttemptId {
-    JobId::new(2 + what as u64 % 2).attempt(1)
+const fn maker(what: u8) -> RankId {
+    JobId::new(2 + what as u64 % 2).attempt(1).rank(0)
 }
 
 /// One of few processes, which may be the maker.
-const fn reader(what: u8) -> AttemptId {
-    JobId::new(2 + what as u64 / 16 % 4).attempt(1)
+const fn reader(what: u8) -> RankId {
+    JobId::new(2 + what as u64 / 16 % 4).attempt(1).rank(0)
 }
 
 /// One of few objects.

@@ -117,11 +117,17 @@ fn gangs_side_by_side_on_the_same_nodes_meet_at_different_ports() {
 #[test]
 fn a_rank_that_fails_ends_all_and_all_start_again_from_the_same_checkpoints() {
     let cluster = Cluster::start(&["host:1", "host:1"]);
-    let script = r#"echo "$COHABIT_ATTEMPT $COHABIT_CHECKPOINT_DIR" >> "$COHABIT_CHECKPOINT_DIR/attempts"
+    // The rank that fails waits until the other one has begun.
+    let begun = cluster.path("begun");
+    let script = format!(
+        r#"echo "$COHABIT_ATTEMPT $COHABIT_CHECKPOINT_DIR" >> "$COHABIT_CHECKPOINT_DIR/attempts"
         if test "$COHABIT_ATTEMPT" = 2; then cat "$COHABIT_CHECKPOINT_DIR/attempts"; exit 0; fi
-        if test "$NODE_RANK" = 1; then exit 3; fi
-        sleep 1000"#;
-    let job = cluster.submit(&["--nodes", "2", "--retries", "1"], script);
+        if test "$NODE_RANK" = 1; then {}; exit 3; fi
+        touch {begun}
+        sleep 1000"#,
+        until_there(&begun)
+    );
+    let job = cluster.submit(&["--nodes", "2", "--retries", "1"], &script);
     cluster.completed_in(2, &job);
     for rank in ["0", "1"] {
         let printed = cluster.ok(&["logs", "--rank", rank, &job]);

@@ -1,18 +1,19 @@
 //! The actors of the application: names, restarts, ends.
 //!
-//! An actor that ends in the eyes of its callers keeps its name and its share of GPUs until the head says
-//! that its job has ended. An ended actor is remembered as long as somebody holds it.
+//! Actors are created as gangs, of one or more, which share a job. A gang that ends in the eyes of its
+//! callers keeps its names and its share of GPUs until the head says that its job has ended. A gang that has
+//! ended is remembered as long as somebody holds an actor of it.
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 
-use crate::actor_entry::{ActorEntry, Phase, Run};
-use crate::actor_spec::{ActorSpec, ActorState, Lifetime};
+use crate::actor_spec::{ActorState, GangSpec, Lifetime};
 use crate::ceiling::{Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::{ActorEnd, CreateError};
 use crate::frames::FromCoordinator;
+use crate::gang_entry::{GangEntry, Phase, Run};
 use crate::held::HeldId;
 use crate::ids::{ActorId, IncarnationNumber, RequestNumber};
 use crate::limits::MAX_ACTORS;
@@ -23,8 +24,10 @@ use crate::runner_report::{RunnerReport, RunnerState};
 #[derive(Debug)]
 pub(crate) struct Actors {
     last: ActorId,
-    all: BTreeMap<ActorId, ActorEntry>,
+    /// By their first actors.
+    gangs: BTreeMap<ActorId, GangEntry>,
     names: BTreeMap<String, ActorId>,
+    /// The first actor of the gang of each job.
     jobs: BTreeMap<JobId, ActorId>,
     /// Number of actors that have not ended.
     unended: usize,
@@ -39,7 +42,7 @@ impl Actors {
     pub(crate) const fn new() -> Actors {
         Actors {
             last: ActorId(0),
-            all: BTreeMap::new(),
+            gangs: BTreeMap::new(),
             names: BTreeMap::new(),
             jobs: BTreeMap::new(),
             unended: 0,
@@ -47,107 +50,119 @@ impl Actors {
         }
     }
 
-    /// Creates an actor, which waits for the ceiling.
+    /// Creates the actors of a gang, which waits for the ceiling: their ids.
     pub(crate) fn create(
         &mut self,
-        spec: ActorSpec,
-        carries: Vec<Carried>,
+        spec: GangSpec,
+        carries: Vec<Vec<Carried>>,
         ceiling: &mut Ceiling,
-    ) -> Result<ActorId, CreateError> {
+    ) -> Result<Vec<ActorId>, CreateError> {
         spec.check()?;
-        if let Some(name) = spec.name.as_ref().filter(|name| self.names.contains_key(*name)) {
+        let mut names = spec.actors.iter().filter_map(|actor| actor.name.as_ref());
+        if let Some(name) = names.find(|name| self.names.contains_key(*name)) {
             return Err(CreateError::NameInUse { name: name.clone() });
         }
-        if let Some(max_gpus) = ceiling.forbids(spec.gpus) {
-            return Err(CreateError::AboveCeiling { gpus: spec.gpus, max_gpus });
+        let (count, gpus) = (spec.actors.len(), spec.total_gpus());
+        if let Some(max_gpus) = ceiling.forbids(gpus) {
+            return Err(CreateError::AboveCeiling { gpus, max_gpus });
         }
-        if self.unended >= MAX_ACTORS {
+        if self.unended + count > MAX_ACTORS {
             return Err(CreateError::TooManyActors);
         }
-        self.last = ActorId(self.last.0 + 1);
-        let id = self.last;
-        self.unended += 1;
-        self.detached += usize::from(spec.lifetime == Lifetime::Detached);
-        if let Some(name) = &spec.name {
-            self.names.insert(name.clone(), id);
-        }
-        ceiling.wait(Claimant::Actor(id), spec.gpus);
-        self.all.insert(id, ActorEntry::new(id, spec, carries));
-        Ok(id)
+        let first = self.last.of_rank(1);
+        self.last = self.last.of_rank(count as u32);
+        self.unended += count;
+        self.detached += if spec.lifetime == Lifetime::Detached { count } else { 0 };
+        let gang = GangEntry::new(first, spec, carries);
+        self.names.extend(gang.names().map(|(name, id)| (name.clone(), id)));
+        ceiling.wait(Claimant::Gang(first), gpus);
+        let ids = gang.ids().collect();
+        self.gangs.insert(first, gang);
+        Ok(ids)
     }
 
-    /// The ceiling leaves room for an actor.
-    pub(crate) fn admitted(&mut self, id: ActorId, effects: &mut Vec<CoordinatorEffect>) {
-        if let Some(actor) = self.all.get_mut(&id) {
-            actor.change(effects, |actor| actor.phase = Phase::Submitting);
-            effects.push(submission(actor));
+    /// The ceiling leaves room for a gang.
+    pub(crate) fn admitted(&mut self, first: ActorId, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(gang) = self.gangs.get_mut(&first) {
+            gang.change(effects, |gang| gang.phase = Phase::Submitting);
+            effects.push(CoordinatorEffect::Submit { first, gang: gang.spec.clone() });
         }
     }
 
-    /// The ceiling leaves no room for an actor yet.
-    pub(crate) fn waits(&mut self, id: ActorId, why: String, effects: &mut Vec<CoordinatorEffect>) {
-        if let Some(actor) = self.all.get_mut(&id) {
-            actor.change(effects, |actor| actor.phase = Phase::Queued { why });
+    /// The ceiling leaves no room for a gang yet.
+    pub(crate) fn waits(&mut self, first: ActorId, why: String, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(gang) = self.gangs.get_mut(&first) {
+            gang.change(effects, |gang| gang.phase = Phase::Queued { why });
         }
     }
 
     /// The live actor with this name.
     pub(crate) fn find(&self, name: &str) -> Option<ActorId> {
-        let id = self.names.get(name)?;
-        self.all.get(id).filter(|actor| actor.is_live()).map(|actor| actor.id)
+        let id = *self.names.get(name)?;
+        self.gang_of(id).filter(|gang| gang.is_live()).map(|_| id)
     }
 
-    pub(crate) fn watch(&mut self, id: ActorId, by: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
-        let known = self.all.get_mut(&id);
-        let state = known.map_or(ActorState::Ended(ActorEnd::Stopped), |actor| {
-            actor.watchers.insert(by);
-            actor.state()
+    pub(crate) fn watch(&mut self, id: ActorId, by: RankId, effects: &mut Vec<CoordinatorEffect>) {
+        let known = self.gang_of_mut(id).and_then(|gang| Some((gang.rank_of(id)?, gang)));
+        let state = known.map_or(ActorState::Ended(ActorEnd::Stopped), |(rank, gang)| {
+            gang.actors[rank].watchers.insert(by);
+            gang.state(rank)
         });
         let frame = FromCoordinator::State { actor: id, state };
         effects.push(CoordinatorEffect::Send { to: by, frame });
     }
 
-    pub(crate) fn unwatch(&mut self, id: ActorId, by: AttemptId) {
-        if let Some(actor) = self.all.get_mut(&id) {
-            actor.watchers.remove(&by);
+    pub(crate) fn unwatch(&mut self, id: ActorId, by: RankId) {
+        if let Some(gang) = self.gang_of_mut(id)
+            && let Some(rank) = gang.rank_of(id)
+        {
+            gang.actors[rank].watchers.remove(&by);
         }
     }
 
-    pub(crate) fn member_ended(&mut self, member: AttemptId) {
-        for actor in self.all.values_mut() {
-            actor.watchers.remove(&member);
-            actor.stops.retain(|(by, _)| *by != member);
+    pub(crate) fn member_ended(&mut self, member: RankId) {
+        for gang in self.gangs.values_mut() {
+            gang.actors.iter_mut().for_each(|actor| _ = actor.watchers.remove(&member));
+            gang.stops.retain(|(by, _)| *by != member);
         }
     }
 
-    /// Somebody stops an actor and waits for its end.
+    /// Somebody stops an actor, and with it all of its gang, and waits for their end.
     pub(crate) fn stop(
         &mut self,
         id: ActorId,
-        (by, request): (AttemptId, RequestNumber),
+        (by, request): (RankId, RequestNumber),
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        match self.all.get_mut(&id).filter(|actor| !actor.has_ended()) {
-            Some(actor) => actor.stops.push((by, request)),
-            None => {
-                effects.push(CoordinatorEffect::Send { to: by, frame: FromCoordinator::Stopped { request } })
-            }
-        }
-        self.end(id, ActorEnd::Stopped, ceiling, effects)
+        let Some(gang) = self.gang_of_mut(id).filter(|gang| !gang.has_ended()) else {
+            effects.push(CoordinatorEffect::Send { to: by, frame: FromCoordinator::Stopped { request } });
+            return Unneeded::new();
+        };
+        gang.stops.push((by, request));
+        let first = gang.first();
+        self.end(first, ActorEnd::Stopped, ceiling, effects)
     }
 
-    /// Nobody holds an actor any more: it ends, or is forgotten if it has ended.
+    /// Nobody holds an actor any more. If that is so of all of its gang, that ends, or is forgotten if it has
+    /// ended.
     pub(crate) fn unheld(
         &mut self,
         id: ActorId,
+        is_held: impl Fn(ActorId) -> bool,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        let held = self.all.get(&id).is_some_and(|actor| actor.spec.lifetime == Lifetime::Held);
-        let unneeded = if held { self.end(id, ActorEnd::Stopped, ceiling, effects) } else { Unneeded::new() };
-        if self.all.get(&id).is_some_and(ActorEntry::has_ended) {
-            self.all.remove(&id);
+        let gang = self.gang_of(id).filter(|gang| !gang.ids().any(is_held));
+        let Some((first, lifetime)) = gang.map(|gang| (gang.first(), gang.spec.lifetime)) else {
+            return Unneeded::new();
+        };
+        let unneeded = match lifetime {
+            Lifetime::Held => self.end(first, ActorEnd::Stopped, ceiling, effects),
+            Lifetime::Detached => Unneeded::new(),
+        };
+        if self.gangs.get(&first).is_some_and(GangEntry::has_ended) {
+            self.gangs.remove(&first);
         }
         unneeded
     }
@@ -158,35 +173,35 @@ impl Actors {
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        let all: Vec<ActorId> = self.all.keys().copied().collect();
-        all.into_iter().flat_map(|id| self.end(id, ActorEnd::Stopped, ceiling, effects)).collect()
+        let all: Vec<ActorId> = self.gangs.keys().copied().collect();
+        all.into_iter().flat_map(|first| self.end(first, ActorEnd::Stopped, ceiling, effects)).collect()
     }
 
-    /// The head has answered a submission.
+    /// The head has answered the submission of a gang.
     pub(crate) fn submitted(
         &mut self,
-        id: ActorId,
+        first: ActorId,
         result: Result<JobId, String>,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
-        match (&mut actor.phase, result) {
+        let Some(gang) = self.gangs.get_mut(&first) else { return Unneeded::new() };
+        match (&mut gang.phase, result) {
             (Phase::Submitting, Ok(job)) => {
                 let run = Run::Waiting { why: "its runner was submitted".to_owned() };
-                actor.change(effects, |actor| actor.phase = Phase::Placed { job, run });
-                self.jobs.insert(job, id);
+                let runs = vec![run; gang.actors.len()];
+                gang.change(effects, |gang| gang.phase = Phase::Placed { job, runs });
+                self.jobs.insert(job, first);
                 Unneeded::new()
             }
-            (Phase::Submitting, Err(text)) => self.ended(id, ActorEnd::GivenUp(text), ceiling, effects),
+            (Phase::Submitting | Phase::Ending { job: None, .. }, Err(text)) => {
+                self.ended(first, ActorEnd::GivenUp(text), ceiling, effects)
+            }
             (Phase::Ending { job: runner @ None, .. }, Ok(job)) => {
                 *runner = Some(job);
-                self.jobs.insert(job, id);
+                self.jobs.insert(job, first);
                 effects.push(CoordinatorEffect::CancelRunner { job });
                 Unneeded::new()
-            }
-            (Phase::Ending { job: None, .. }, Err(text)) => {
-                self.ended(id, ActorEnd::GivenUp(text), ceiling, effects)
             }
             (
                 Phase::Queued { .. }
@@ -198,6 +213,7 @@ impl Actors {
         }
     }
 
+    /// The first actor of the gang of a job.
     pub(crate) fn of_job(&self, job: JobId) -> Option<ActorId> {
         self.jobs.get(&job).copied()
     }
@@ -210,79 +226,69 @@ impl Actors {
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        let Some(id) = self.jobs.get(&job).copied() else { return Unneeded::new() };
+        let Some(first) = self.of_job(job) else { return Unneeded::new() };
         if let RunnerState::Ended { text, .. } = &report.state {
             self.jobs.remove(&job);
-            return self.ended(id, ActorEnd::GivenUp(text.clone()), ceiling, effects);
+            return self.ended(first, ActorEnd::GivenUp(text.clone()), ceiling, effects);
         }
-        if let Some(actor) = self.all.get_mut(&id) {
-            actor.change(effects, |actor| {
-                if let Phase::Placed { run, .. } = &mut actor.phase {
-                    run.follow(report);
-                }
-            });
-            // The process that was told to end has ended otherwise: no further attempt is wanted.
-            actor.cancel_told(effects, |member| member.attempt <= report.ended_attempts);
+        if let Some(gang) = self.gangs.get_mut(&first) {
+            gang.follow(report, effects);
         }
         Unneeded::new()
     }
 
-    /// A process that was told to end has had time for it.
+    /// Processes that were told to end have had time for it.
     pub(crate) fn patience_over(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
-        if let Some(actor) = self.of_job(job).and_then(|id| self.all.get_mut(&id)) {
-            actor.cancel_told(effects, |_| true);
+        if let Some(gang) = self.gang_of_job_mut(job) {
+            gang.cancel_told(effects, |_| true);
         }
     }
 
-    /// A member is connected and all earlier attempts have ended: its actor, if it is to be constructed now.
+    /// A member is connected and all earlier attempts have ended: constructs its actor, unless that has been
+    /// done. Returns what the arguments carry.
     pub(crate) fn construct(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Option<&[Carried]> {
-        let actor = self.all.get_mut(self.jobs.get(&member.job)?)?;
-        match &actor.phase {
-            Phase::Placed { run: Run::Waiting { .. } | Run::Starting, .. } => {
-                actor.construct(member, effects);
-                Some(&actor.carries)
+        let gang = self.gang_of_job_mut(member.job())?;
+        let Phase::Placed { runs, .. } = &gang.phase else { return None };
+        match runs.get(member.rank as usize)? {
+            Run::Waiting { .. } | Run::Starting => {
+                gang.construct(member, effects);
+                Some(&gang.actors[member.rank as usize].carries)
             }
-            Phase::Placed { run: Run::Constructing { .. } | Run::Ready { .. }, .. }
-            | Phase::Queued { .. }
-            | Phase::Submitting
-            | Phase::Ending { .. }
-            | Phase::Ended(_) => None,
+            Run::Constructing { .. } | Run::Ready { .. } => None,
         }
     }
 
     /// A member has its actor.
     pub(crate) fn constructed(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         incarnation: IncarnationNumber,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
-        let Some(actor) = self.of_member(member) else { return };
-        actor.change(effects, |actor| {
-            actor.incarnation = incarnation.0;
-            actor.phase = Phase::Placed { job: member.job, run: Run::Ready { member } };
-        });
+        if let Some(gang) = self.of_member(member) {
+            gang.constructed(member, incarnation, effects);
+        }
     }
 
     /// The constructor of a member failed.
     pub(crate) fn constructor_failed(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         text: String,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        match self.of_member(member).map(|actor| actor.id) {
-            Some(id) => self.end(id, ActorEnd::ConstructorFailed(text), ceiling, effects),
-            None => Unneeded::new(),
-        }
+        let Some(gang) = self.of_member(member) else { return Unneeded::new() };
+        let text = if gang.actors.len() > 1 { format!("that of rank {}: {text}", member.rank) } else { text };
+        let first = gang.first();
+        self.end(first, ActorEnd::ConstructorFailed(text), ceiling, effects)
     }
 
-    /// The process of an actor cannot be reached by its callers, nor will it: the actor ends.
+    /// A process of a job cannot be reached by its callers, nor will it: its gang ends.
     pub(crate) fn give_up(
         &mut self,
         job: JobId,
@@ -291,7 +297,7 @@ impl Actors {
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
         match self.of_job(job) {
-            Some(id) => self.end(id, ActorEnd::GivenUp(why), ceiling, effects),
+            Some(first) => self.end(first, ActorEnd::GivenUp(why), ceiling, effects),
             None => Unneeded::new(),
         }
     }
@@ -302,113 +308,74 @@ impl Actors {
     }
 
     /// All that are not forgotten, in the order of their creation.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &ActorEntry> {
-        self.all.values()
+    pub(crate) fn gangs(&self) -> impl Iterator<Item = &GangEntry> {
+        self.gangs.values()
     }
 
-    /// Number of actors that are not forgotten.
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
+    /// Whether all are forgotten.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gangs.is_empty()
     }
 
-    /// The actor that is, or is being, constructed in the process of this member.
-    fn of_member(&mut self, member: AttemptId) -> Option<&mut ActorEntry> {
-        let actor = self.all.get_mut(self.jobs.get(&member.job)?)?;
-        let own = matches!(
-            actor.phase,
-            Phase::Placed { run: Run::Constructing { member: it } | Run::Ready { member: it }, .. }
-                if it == member
-        );
-        own.then_some(actor)
+    fn gang_of(&self, id: ActorId) -> Option<&GangEntry> {
+        let (_, gang) = self.gangs.range(..=id).next_back()?;
+        gang.rank_of(id).map(|_| gang)
     }
 
-    /// Ends a live actor: its callers hear of it, its process is told to end.
+    fn gang_of_mut(&mut self, id: ActorId) -> Option<&mut GangEntry> {
+        let (_, gang) = self.gangs.range_mut(..=id).next_back()?;
+        gang.rank_of(id).map(|_| gang)
+    }
+
+    fn gang_of_job_mut(&mut self, job: JobId) -> Option<&mut GangEntry> {
+        self.gangs.get_mut(self.jobs.get(&job)?)
+    }
+
+    /// The gang of the actor that is, or is being, constructed in the process of this member.
+    fn of_member(&mut self, member: RankId) -> Option<&mut GangEntry> {
+        let gang = self.gang_of_job_mut(member.job())?;
+        let Phase::Placed { runs, .. } = &gang.phase else { return None };
+        (runs.get(member.rank as usize)?.member() == Some(member)).then_some(gang)
+    }
+
+    /// Ends a live gang: its callers hear of it, its processes are told to end.
     fn end(
         &mut self,
-        id: ActorId,
+        first: ActorId,
         end: ActorEnd,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
-        let (job, told) = match &actor.phase {
-            Phase::Queued { .. } => return self.ended(id, end, ceiling, effects),
-            Phase::Submitting => (None, None),
-            Phase::Placed { job, run } => (Some(*job), run.member()),
-            Phase::Ending { .. } | Phase::Ended(_) => return Unneeded::new(),
-        };
-        actor.change(effects, |actor| actor.phase = Phase::Ending { job, told, end });
-        if let Some(to) = told {
-            effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::End });
-            effects.push(CoordinatorEffect::AwaitEnd { job: to.job });
-        } else {
-            effects.extend(job.map(|job| CoordinatorEffect::CancelRunner { job }));
+        let Some(gang) = self.gangs.get_mut(&first) else { return Unneeded::new() };
+        match gang.phase {
+            Phase::Queued { .. } => self.ended(first, end, ceiling, effects),
+            Phase::Submitting | Phase::Placed { .. } | Phase::Ending { .. } | Phase::Ended(_) => {
+                gang.end(end, effects)
+            }
         }
-        std::mem::take(&mut actor.carries).iter().filter_map(Carried::lent).collect()
     }
 
-    /// No process of an actor runs or will run. What callers saw as the cause of its end stays.
+    /// No process of a gang runs or will run.
     fn ended(
         &mut self,
-        id: ActorId,
+        first: ActorId,
         end: ActorEnd,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
-        let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
-        if let Some(name) = &actor.spec.name {
+        let Some(gang) = self.gangs.get_mut(&first) else { return Unneeded::new() };
+        for (name, _) in gang.names() {
             self.names.remove(name);
         }
-        if matches!(actor.phase, Phase::Queued { .. }) {
-            ceiling.withdraw(Claimant::Actor(id));
-        } else {
-            ceiling.give_back(actor.spec.gpus);
+        match gang.phase {
+            Phase::Queued { .. } => ceiling.withdraw(Claimant::Gang(first)),
+            Phase::Submitting | Phase::Placed { .. } | Phase::Ending { .. } | Phase::Ended(_) => {
+                ceiling.give_back(gang.spec.total_gpus());
+            }
         }
-        self.unended -= 1;
-        self.detached -= usize::from(actor.spec.lifetime == Lifetime::Detached);
-        actor.change(effects, |actor| {
-            let end = match &actor.phase {
-                Phase::Ending { end, .. } => end.clone(),
-                Phase::Queued { .. } | Phase::Submitting | Phase::Placed { .. } | Phase::Ended(_) => end,
-            };
-            actor.phase = Phase::Ended(end);
-        });
-        actor.answer_stops(effects);
-        std::mem::take(&mut actor.carries).iter().filter_map(Carried::lent).collect()
-    }
-}
-
-impl Run {
-    /// The process that has, or constructs, the actor.
-    pub(crate) const fn member(&self) -> Option<AttemptId> {
-        match self {
-            Run::Constructing { member } | Run::Ready { member } => Some(*member),
-            Run::Waiting { .. } | Run::Starting => None,
-        }
-    }
-
-    /// Goes on to what the head reports, unless its process still lives.
-    fn follow(&mut self, report: &RunnerReport) {
-        let lives = match self {
-            Run::Constructing { member } | Run::Ready { member } => member.attempt > report.ended_attempts,
-            Run::Waiting { .. } | Run::Starting => false,
-        };
-        if !lives {
-            *self = match &report.state {
-                RunnerState::Waiting { why } => Run::Waiting { why: why.clone() },
-                RunnerState::Live | RunnerState::Ended { .. } => Run::Starting,
-            };
-        }
-    }
-}
-
-fn submission(actor: &ActorEntry) -> CoordinatorEffect {
-    CoordinatorEffect::Submit {
-        actor: actor.id,
-        kind: actor.spec.kind,
-        name: actor.spec.name.clone(),
-        restarts: actor.spec.restarts,
-        gpus: actor.spec.gpus,
-        claims: actor.spec.claims.clone(),
+        let count = gang.actors.len();
+        self.unended -= count;
+        self.detached -= if gang.spec.lifetime == Lifetime::Detached { count } else { 0 };
+        gang.ended(end, effects)
     }
 }

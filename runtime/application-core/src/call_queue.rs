@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::actor_spec::ActorState;
 use crate::errors::{ActorEnd, CallError};
@@ -46,7 +46,7 @@ pub(crate) enum Needs {
 enum Target {
     /// Nobody takes calls now.
     None,
-    Member(AttemptId),
+    Member(RankId),
     Ended(ActorEnd),
 }
 
@@ -62,9 +62,9 @@ enum HandedOver {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QueueEffect {
     /// Send the call.
-    HandOver { to: AttemptId, call: CallNumber, request: CallRequest, carries: Vec<HeldId> },
+    HandOver { to: RankId, call: CallNumber, request: CallRequest, carries: Vec<HeldId> },
     /// Ask for the end of a call that was handed over.
-    Cancel { to: AttemptId, call: CallNumber },
+    Cancel { to: RankId, call: CallNumber },
     /// The call has ended without an answer. The handles in its arguments are no longer needed.
     Fail { call: CallNumber, error: CallError, carries: Vec<HeldId> },
 }
@@ -135,7 +135,7 @@ impl CallQueue {
     }
 
     /// A member has ended.
-    pub(crate) fn member_ended(&mut self, member: AttemptId, effects: &mut Vec<QueueEffect>) {
+    pub(crate) fn member_ended(&mut self, member: RankId, effects: &mut Vec<QueueEffect>) {
         if matches!(self.target, Target::Member(target) if target == member) {
             self.take_back(effects);
             self.target = Target::None;
@@ -143,7 +143,7 @@ impl CallQueue {
     }
 
     /// An answer came: the handles that were in the arguments. Nothing if the call is not with this member.
-    pub(crate) fn answered(&mut self, from: AttemptId, call: CallNumber) -> Option<Vec<HeldId>> {
+    pub(crate) fn answered(&mut self, from: RankId, call: CallNumber) -> Option<Vec<HeldId>> {
         if !matches!(self.target, Target::Member(target) if target == from) {
             return None;
         }

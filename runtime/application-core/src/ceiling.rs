@@ -21,7 +21,8 @@ pub(crate) struct Ceiling {
 /// Whose process claims GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claimant {
-    Actor(ActorId),
+    /// Actors that share a job, by the first of them.
+    Gang(ActorId),
     TaskRunner(TaskRunnerNumber),
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::deadlocks::ClassSupply;
@@ -17,11 +17,11 @@ const MAX_EARLY_DEATHS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct ClassDemand {
     /// Also those that want nothing at present, as long as they know runners.
-    wants: BTreeMap<AttemptId, u32>,
+    wants: BTreeMap<RankId, u32>,
     /// The processes that take tasks; all callers know all of them.
-    live: BTreeSet<AttemptId>,
+    live: BTreeSet<RankId>,
     /// Those that would, but for the task that keeps their GPUs while it waits for further runners.
-    blocked: BTreeSet<AttemptId>,
+    blocked: BTreeSet<RankId>,
     /// Runners that do not serve yet.
     pending: BTreeSet<TaskRunnerNumber>,
     /// How many runners have ended before they connected, since one connected.
@@ -83,7 +83,7 @@ impl ClassDemand {
     }
 
     /// A process takes no tasks for now, or takes some again.
-    pub(crate) fn block(&mut self, member: AttemptId, is_blocked: bool) {
+    pub(crate) fn block(&mut self, member: RankId, is_blocked: bool) {
         let (from, to) = if is_blocked {
             (&mut self.live, &mut self.blocked)
         } else {
@@ -95,12 +95,12 @@ impl ClassDemand {
     }
 
     /// Those that know the runners.
-    pub(crate) fn callers(&self) -> impl Iterator<Item = AttemptId> {
+    pub(crate) fn callers(&self) -> impl Iterator<Item = RankId> {
         self.wants.keys().copied()
     }
 
     /// A member wants so many runners: those of which it has to be told.
-    pub(crate) fn want(&mut self, by: AttemptId, runners: u32) -> Vec<AttemptId> {
+    pub(crate) fn want(&mut self, by: RankId, runners: u32) -> Vec<RankId> {
         self.growth = Growth::Open;
         let is_new = self.wants.insert(by, runners).is_none();
         if is_new { self.live_from(by) } else { Vec::new() }
@@ -112,7 +112,7 @@ impl ClassDemand {
     }
 
     /// A member has ended.
-    pub(crate) fn forget(&mut self, member: AttemptId) {
+    pub(crate) fn forget(&mut self, member: RankId) {
         self.wants.remove(&member);
     }
 
@@ -127,7 +127,7 @@ impl ClassDemand {
     }
 
     /// A runner that was expected serves.
-    pub(crate) fn join(&mut self, runner: TaskRunnerNumber, member: AttemptId) {
+    pub(crate) fn join(&mut self, runner: TaskRunnerNumber, member: RankId) {
         self.pending.remove(&runner);
         self.live.insert(member);
         self.early_deaths = 0;
@@ -135,7 +135,7 @@ impl ClassDemand {
     }
 
     /// A process takes no more tasks.
-    pub(crate) fn leave(&mut self, member: AttemptId) {
+    pub(crate) fn leave(&mut self, member: RankId) {
         self.live.remove(&member);
         self.blocked.remove(&member);
     }
@@ -229,11 +229,11 @@ impl ClassDemand {
 
     /// All live processes, in another order for each caller, so that not all send their first task to the
     /// same one; a caller that is a runner itself begins with itself.
-    fn live_from(&self, caller: AttemptId) -> Vec<AttemptId> {
-        let all: Vec<AttemptId> = self.live.union(&self.blocked).copied().collect();
+    fn live_from(&self, caller: RankId) -> Vec<RankId> {
+        let all: Vec<RankId> = self.live.union(&self.blocked).copied().collect();
         let own = all.iter().position(|member| *member == caller);
         let count = all.len() as u64;
-        let drawn = || caller.job.number.checked_rem(count).unwrap_or(0) as usize;
+        let drawn = || caller.job().number.checked_rem(count).unwrap_or(0) as usize;
         let start = own.unwrap_or_else(drawn);
         // The one that is named last is taken first.
         all.iter().skip(start).chain(all.iter().take(start)).rev().copied().collect()

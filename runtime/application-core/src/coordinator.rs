@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{AttemptId, JobId, RankId, Share};
 
-use crate::actor_spec::ActorSpec;
+use crate::actor_spec::GangSpec;
 use crate::actors::Actors;
 use crate::ceiling::{Admission, Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
@@ -33,11 +33,11 @@ use crate::task_runners::TaskRunners;
 #[derive(Debug)]
 pub struct Coordinator {
     /// The coordinator itself: it holds the handles in constructor arguments.
-    pub(crate) own: AttemptId,
+    pub(crate) own: RankId,
     /// Connected members that have not ended.
-    pub(crate) members: BTreeSet<AttemptId>,
+    pub(crate) members: BTreeSet<RankId>,
     /// Processes that have not ended for certain and are let in no more, with their nodes.
-    pub(crate) expelled: BTreeMap<AttemptId, NodeNumber>,
+    pub(crate) expelled: BTreeMap<RankId, NodeNumber>,
     /// The last reports about jobs that have not ended.
     pub(crate) reports: BTreeMap<JobId, RunnerReport>,
     /// The last reports about jobs whose submission was not answered yet.
@@ -50,7 +50,7 @@ pub struct Coordinator {
     pub(crate) lineages: Lineages,
     /// Objects that are wanted and of which members were asked whether they have said everything: who has not
     /// answered.
-    pub(crate) inquiries: BTreeMap<ObjectId, BTreeSet<AttemptId>>,
+    pub(crate) inquiries: BTreeMap<ObjectId, BTreeSet<RankId>>,
     pub(crate) ceiling: Ceiling,
     pub(crate) actors: Actors,
     pub(crate) task_runners: TaskRunners,
@@ -65,7 +65,7 @@ impl Coordinator {
     /// is its `max_gpus`, `capacity` the GPUs of all nodes.
     #[must_use]
     pub fn new(
-        own: AttemptId,
+        own: RankId,
         node: CoordinatorNode,
         ceiling: Option<Share>,
         capacity: Option<Share>,
@@ -106,15 +106,15 @@ impl Coordinator {
 
     /// Whether a connection from this member is let in: one that has ended is not.
     #[must_use]
-    pub fn admits(&self, member: AttemptId) -> bool {
-        let ended = self.reports.get(&member.job).map_or(0, |report| report.ended_attempts);
-        let may_live = !self.ended_jobs.contains(&member.job) && member.attempt > ended;
+    pub fn admits(&self, member: RankId) -> bool {
+        let ended = self.reports.get(&member.job()).map_or(0, |report| report.ended_attempts);
+        let may_live = !self.ended_jobs.contains(&member.job()) && member.attempt.attempt > ended;
         let is_over = self.end == ApplicationEnd::Ordered;
         may_live && !is_over && !self.expelled.contains_key(&member)
     }
 
     /// A member has sent a frame.
-    pub fn received(&mut self, from: AttemptId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
+    pub fn received(&mut self, from: RankId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
         let first = effects.len();
         if self.members.contains(&from) {
             self.take_frame(from, frame, effects);
@@ -122,10 +122,10 @@ impl Coordinator {
         self.nodes.introduce(first, effects);
     }
 
-    fn take_frame(&mut self, from: AttemptId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
+    fn take_frame(&mut self, from: RankId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
         match frame {
-            ToCoordinator::Create { request, spec, carries } => {
-                let result = self.create(from, spec, carries);
+            ToCoordinator::Create { request, gang, carries } => {
+                let result = self.create(from, gang, carries);
                 let frame = FromCoordinator::Created { request, result };
                 effects.push(CoordinatorEffect::Send { to: from, frame });
                 self.admit(effects);
@@ -219,7 +219,7 @@ impl Coordinator {
             RunnerState::Ended { code, .. } => {
                 self.mains.ended(job, code);
                 self.ended_jobs.insert(job);
-                self.expelled.retain(|member, _| member.job != job);
+                self.expelled.retain(|member, _| member.job() != job);
                 u32::MAX
             }
             RunnerState::Waiting { .. } | RunnerState::Live => report.ended_attempts,
@@ -234,7 +234,8 @@ impl Coordinator {
             self.reports.insert(job, report);
         }
         let mut unheld: Vec<HeldId> = actor.into_iter().map(HeldId::Actor).collect();
-        let gone: Vec<AttemptId> = self.members.range(job.attempt(0)..=job.attempt(ended)).copied().collect();
+        let gone: Vec<RankId> =
+            self.members.range(job.attempt(0).rank(0)..=job.attempt(ended).rank(u32::MAX)).copied().collect();
         for member in gone {
             if in_order == Some(member) {
                 self.tell_others(member, FromCoordinator::RunnerEnded { runner: member }, effects);
@@ -299,9 +300,9 @@ impl Coordinator {
         request: RequestNumber,
         topic: MemberTopic,
         effects: &mut Vec<CoordinatorEffect>,
-    ) -> BTreeSet<AttemptId> {
+    ) -> BTreeSet<RankId> {
         let frame = FromCoordinator::Describe { request, topic };
-        let send = |to: &AttemptId| CoordinatorEffect::Send { to: *to, frame: frame.clone() };
+        let send = |to: &RankId| CoordinatorEffect::Send { to: *to, frame: frame.clone() };
         effects.extend(self.members.iter().map(send));
         self.members.clone()
     }
@@ -312,11 +313,11 @@ impl Coordinator {
     pub fn is_idle(&self) -> bool {
         let objects = !self.directory.is_empty() || !self.fetches.is_empty() || !self.lineages.is_empty();
         let holds = self.holders.len() > 0 || objects;
-        self.actors.len() == 0 && self.task_runners.is_empty() && !holds
+        self.actors.is_empty() && self.task_runners.is_empty() && !holds
     }
 
     /// The coordinator lends something. No release of it has come before: nothing is unheld by this.
-    pub(crate) fn lend(&mut self, held: HeldId, to: AttemptId) {
+    pub(crate) fn lend(&mut self, held: HeldId, to: RankId) {
         self.holders.lend(held, self.own, to);
     }
 
@@ -335,29 +336,23 @@ impl Coordinator {
 
     fn create(
         &mut self,
-        creator: AttemptId,
-        spec: ActorSpec,
-        carries: Vec<Carried>,
+        creator: RankId,
+        gang: GangSpec,
+        carries: Vec<Vec<Carried>>,
     ) -> Result<ActorId, CreateError> {
-        let lent: Vec<HeldId> = carries.iter().filter_map(Carried::lent).collect();
+        let lent: Vec<HeldId> = carries.iter().flatten().filter_map(Carried::lent).collect();
         let is_unknown = |held: &&HeldId| matches!(held, HeldId::Actor(_)) && !self.holders.is_held(**held);
         if let Some(unknown) = lent.iter().find(is_unknown) {
             return Err(CreateError::UnknownHandle(*unknown));
         }
-        let actor = self.actors.create(spec, carries, &mut self.ceiling)?;
+        let actors = self.actors.create(gang, carries, &mut self.ceiling)?;
         let own = self.own;
         lent.into_iter().for_each(|held| self.lend(held, own));
-        self.lend(HeldId::Actor(actor), creator);
-        Ok(actor)
+        actors.iter().for_each(|actor| self.lend(HeldId::Actor(*actor), creator));
+        Ok(actors[0])
     }
 
-    fn find(
-        &mut self,
-        to: AttemptId,
-        request: RequestNumber,
-        name: &str,
-        effects: &mut Vec<CoordinatorEffect>,
-    ) {
+    fn find(&mut self, to: RankId, request: RequestNumber, name: &str, effects: &mut Vec<CoordinatorEffect>) {
         let actor = self.actors.find(name);
         if let Some(actor) = actor {
             self.lend(HeldId::Actor(actor), to);
@@ -365,19 +360,23 @@ impl Coordinator {
         effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::Found { request, actor } });
     }
 
-    /// The process of a job that may do something: the head says that all before it have ended.
-    pub(crate) fn next_member(&self, job: JobId) -> AttemptId {
+    /// The attempt of a job whose processes may do something: the head says that all before it have ended.
+    pub(crate) fn next_attempt(&self, job: JobId) -> AttemptId {
         let ended = self.reports.get(&job).map_or(0, |report| report.ended_attempts);
         job.attempt(ended.saturating_add(1))
     }
 
-    /// Constructs the actor of a job, or lets it serve tasks, if its next member is here and others reach it.
+    /// Constructs the actors of a job, or lets it serve tasks, where its next members are here and others
+    /// reach them.
     pub(crate) fn construct(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
-        let member = self.next_member(job);
-        if !self.members.contains(&member) {
-            return;
-        }
-        if self.nodes.is_store(job) {
+        let next = self.next_attempt(job);
+        let here = self.members.range(next.rank(0)..=next.rank(u32::MAX));
+        let here: Vec<RankId> = here.copied().collect();
+        here.into_iter().for_each(|member| self.begin(member, effects));
+    }
+
+    fn begin(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) {
+        if self.nodes.is_store(member.job()) {
             return self.hear_store(member, effects);
         }
         if !self.nodes.is_served(self.nodes.of(member)) {
@@ -390,12 +389,12 @@ impl Coordinator {
         lent.into_iter().for_each(|held| self.lend(held, member));
     }
 
-    fn tell_others(&self, member: AttemptId, frame: FromCoordinator, effects: &mut Vec<CoordinatorEffect>) {
+    fn tell_others(&self, member: RankId, frame: FromCoordinator, effects: &mut Vec<CoordinatorEffect>) {
         let others = self.members.iter().filter(|other| **other != member);
         effects.extend(others.map(|to| CoordinatorEffect::Send { to: *to, frame: frame.clone() }));
     }
 
-    pub(crate) fn end_member(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
+    pub(crate) fn end_member(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
         self.members.remove(&member);
         effects.push(CoordinatorEffect::Close { member });
         self.actors.member_ended(member);
@@ -422,7 +421,7 @@ impl Coordinator {
     /// The task of a runner keeps its GPUs and needs other runners before it goes on, or goes on.
     fn runner_blocked(
         &mut self,
-        runner: AttemptId,
+        runner: RankId,
         needs: Vec<TaskClass>,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
@@ -439,15 +438,15 @@ impl Coordinator {
         let (runners, deadlocks) = (&self.task_runners, &self.deadlocks);
         let is_urgent = |claimant| match claimant {
             Claimant::TaskRunner(runner) => runners.class(runner).is_some_and(|class| deadlocks.needs(class)),
-            Claimant::Actor(_) => false,
+            Claimant::Gang(_) => false,
         };
         for admission in self.ceiling.admit(is_urgent) {
             match admission {
-                Admission::Granted(Claimant::Actor(id)) => self.actors.admitted(id, effects),
+                Admission::Granted(Claimant::Gang(id)) => self.actors.admitted(id, effects),
                 Admission::Granted(Claimant::TaskRunner(runner)) => {
                     self.task_runners.admitted(runner, effects)
                 }
-                Admission::Waits { claimant: Claimant::Actor(id), why } => {
+                Admission::Waits { claimant: Claimant::Gang(id), why } => {
                     self.actors.waits(id, why, effects);
                 }
                 Admission::Waits { claimant: Claimant::TaskRunner(_), why: _ } => {}
@@ -469,12 +468,13 @@ impl Coordinator {
             unheld.extend(unneeded.into_iter().flat_map(|it| holders.release(it, own, &[(own, 1)]).0));
         };
         let_go(&mut self.holders, unneeded, &mut unheld);
-        while let Some(held) = unheld.pop() {
-            if self.holders.is_held(held) {
-                continue;
-            }
+        while let Some(held) = self.next_unheld(&mut unheld, effects) {
             let unneeded = match held {
-                HeldId::Actor(actor) => self.actors.unheld(actor, &mut self.ceiling, effects),
+                HeldId::Actor(actor) => {
+                    let holders = &self.holders;
+                    let is_held = |actor| holders.is_held(HeldId::Actor(actor));
+                    self.actors.unheld(actor, is_held, &mut self.ceiling, effects)
+                }
                 HeldId::Object(object) => {
                     let maker = object.maker;
                     let has_ended = !self.members.contains(&maker) && !self.holders.awaits(maker);
@@ -483,13 +483,40 @@ impl Coordinator {
             };
             let_go(&mut self.holders, unneeded, &mut unheld);
         }
-        for maker in self.holders.take_closed() {
-            let keep = self.holders.objects_of(maker);
-            let frame = ToStore::Forget { maker, keep };
-            self.nodes.tell_store(self.nodes.of(maker), frame, effects);
-            self.nodes.forget(maker);
-        }
         self.admit(effects);
         self.consider_end(effects);
+    }
+
+    /// The next thing that nobody holds. When everything is known that anybody got from a process that has
+    /// ended, its objects are looked at once more, and its store forgets the others.
+    fn next_unheld(
+        &mut self,
+        unheld: &mut Vec<HeldId>,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Option<HeldId> {
+        loop {
+            while let Some(held) = unheld.pop() {
+                if !self.holders.is_held(held) && !self.may_be_held(held) {
+                    return Some(held);
+                }
+            }
+            let closed = self.holders.take_closed();
+            if closed.is_empty() {
+                return None;
+            }
+            for maker in closed {
+                unheld.extend(self.directory.stored_of(maker).map(HeldId::Object));
+                let frame = ToStore::Forget { maker, keep: self.holders.objects_of(maker) };
+                self.nodes.tell_store(self.nodes.of(maker), frame, effects);
+                self.nodes.forget(maker);
+            }
+        }
+    }
+
+    /// Whether somebody may hold a thing without a counter: its maker has ended before it told of all that
+    /// it lent, and not everybody has said what came from it. That is so of objects that were made again.
+    fn may_be_held(&self, held: HeldId) -> bool {
+        held.object()
+            .is_some_and(|object| self.holders.awaits(object.maker) && self.directory.is_stored(object))
     }
 }

@@ -1,8 +1,8 @@
 //! What the shell of the coordinator does, in order.
 
-use bytes::Bytes;
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{JobId, RankId};
 
+use crate::actor_spec::GangSpec;
 use crate::descriptions::MemberDescription;
 use crate::frames::FromCoordinator;
 use crate::ids::{ActorId, ClosingNumber, NodeNumber, RequestNumber, TaskRunnerNumber};
@@ -16,24 +16,17 @@ pub enum CoordinatorEffect {
     /// Send this on the session of the member.
     Send {
         /// The member.
-        to: AttemptId,
+        to: RankId,
         /// The frame.
         frame: FromCoordinator,
     },
-    /// Submit the runner of an actor, and say what the head answered with `submitted`.
+    /// Submit the job of a gang, in which each actor is a rank, and say what the head answered with
+    /// `submitted`.
     Submit {
-        /// The actor.
-        actor: ActorId,
-        /// Index of its type in the registry of the binary.
-        kind: u32,
-        /// Its name, for the job's.
-        name: Option<String>,
-        /// The retries of the job.
-        restarts: u32,
-        /// The GPUs of the job.
-        gpus: Share,
-        /// What else it claims, as the shell of the creator encoded it.
-        claims: Bytes,
+        /// The actor of rank 0.
+        first: ActorId,
+        /// What they are, and claim.
+        gang: GangSpec,
     },
     /// Submit a runner of tasks, and say what the head answered with `task_runner_submitted`.
     SubmitTaskRunner {
@@ -70,7 +63,7 @@ pub enum CoordinatorEffect {
     /// A member has described itself.
     Described {
         /// The member.
-        member: AttemptId,
+        member: RankId,
         /// The question.
         request: RequestNumber,
         /// What it said.
@@ -79,7 +72,7 @@ pub enum CoordinatorEffect {
     /// A member has ended: close its session and read nothing more from it.
     Close {
         /// The member.
-        member: AttemptId,
+        member: RankId,
     },
     /// The store of a further node has said what it has.
     StoreTold {

@@ -1,6 +1,6 @@
 //! The end of an application: all processes are told that it is over, and have some time for it.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
@@ -50,11 +50,11 @@ impl Coordinator {
             // Comes back here.
             return self.settle(unneeded, Unheld::default(), effects);
         }
-        let is_store = |member: &&AttemptId| self.nodes.is_store(member.job);
+        let is_store = |member: &&RankId| self.nodes.is_store(member.job());
         if let ApplicationEnd::Closing(closing) = self.end
             && self.members.iter().all(|member| is_store(&member))
         {
-            let end = |to: &AttemptId| CoordinatorEffect::Send { to: *to, frame: FromCoordinator::End };
+            let end = |to: &RankId| CoordinatorEffect::Send { to: *to, frame: FromCoordinator::End };
             effects.extend(self.members.iter().map(end));
             self.end = ApplicationEnd::ClosingStores(closing);
         }

@@ -1,10 +1,11 @@
 //! Nodes come and go: processes that connect from further ones, their stores, and what follows from a lost
 //! one.
 
-use cohabit_types::{AttemptId, JobId, Rendezvous};
+use cohabit_types::{JobId, RankId, Rendezvous};
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::coordinator_end::ApplicationEnd;
 use crate::fetches::NextStore;
 use crate::held::HeldId;
 use crate::holders::Unheld;
@@ -14,7 +15,7 @@ use crate::nodes::StoreChange;
 impl Coordinator {
     /// A member has connected, for the first time or again; `node` is the name of its node at the head. On a
     /// further node it begins when the store there listens.
-    pub fn connected(&mut self, member: AttemptId, node: &str, effects: &mut Vec<CoordinatorEffect>) {
+    pub fn connected(&mut self, member: RankId, node: &str, effects: &mut Vec<CoordinatorEffect>) {
         let from = effects.len();
         if self.admits(member) {
             let node = if self.members.insert(member) {
@@ -26,7 +27,7 @@ impl Coordinator {
             if self.nodes.given_up(node).is_some() {
                 self.abandon(node, &[member], effects);
             }
-            self.construct(member.job, effects);
+            self.construct(member.job(), effects);
         } else {
             effects.push(CoordinatorEffect::Close { member });
         }
@@ -58,12 +59,12 @@ impl Coordinator {
     /// Nothing was heard of a member for some time, nor could it be reached. If it is the store of a further
     /// node, that is lost: its processes that run tasks are treated as ended, and let in no more. Actors
     /// there end when the head says so.
-    pub fn member_silent(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
+    pub fn member_silent(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) {
         let from = effects.len();
         let Some(node) = self.nodes.of_store(member) else { return };
         self.nodes.silence(node);
         let mut unheld = self.expel(member, effects).0;
-        effects.push(CoordinatorEffect::CancelRunner { job: member.job });
+        effects.push(CoordinatorEffect::CancelRunner { job: member.job() });
         let name = self.nodes.name(node);
         let why = format!("nothing is heard of node {name}, on which it runs");
         for other in self.members_on(node) {
@@ -85,14 +86,17 @@ impl Coordinator {
     /// The store of a further node listens: its processes begin.
     pub(crate) fn store_listens(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         at: Rendezvous,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
         if let Some(node) = self.nodes.listens(member, at, &self.members, effects) {
             self.find_objects(node, effects);
-            for job in
-                self.members_on(node).into_iter().map(|member| member.job).filter(|job| *job != member.job)
+            for job in self
+                .members_on(node)
+                .into_iter()
+                .map(|member| member.job())
+                .filter(|job| *job != member.job())
             {
                 self.construct(job, effects);
             }
@@ -114,6 +118,10 @@ impl Coordinator {
             }
             StoreChange::Failed(node, why) => {
                 self.lose_objects(node, NextStore::None, effects);
+                // It ended as it was told to. Whoever has come since is being ended, too.
+                if matches!(self.end, ApplicationEnd::ClosingStores(_)) {
+                    return Unheld::default();
+                }
                 let members = self.members_on(node);
                 self.unreachable(node, &why, &members, unneeded, effects)
             }
@@ -121,7 +129,7 @@ impl Coordinator {
     }
 
     /// The node is given up: its processes that have connected end.
-    fn abandon(&mut self, node: NodeNumber, members: &[AttemptId], effects: &mut Vec<CoordinatorEffect>) {
+    fn abandon(&mut self, node: NodeNumber, members: &[RankId], effects: &mut Vec<CoordinatorEffect>) {
         let why = self.nodes.given_up(node).unwrap_or_default().to_owned();
         let mut unneeded = Vec::new();
         let unheld = self.unreachable(node, &why, members, &mut unneeded, effects);
@@ -135,7 +143,7 @@ impl Coordinator {
         &mut self,
         node: NodeNumber,
         why: &str,
-        members: &[AttemptId],
+        members: &[RankId],
         unneeded: &mut Vec<HeldId>,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unheld {
@@ -149,7 +157,7 @@ impl Coordinator {
             if self.task_runners.expel(member, &why, effects) {
                 unheld.extend(self.expel(member, effects).0);
             } else {
-                let (ceiling, job) = (&mut self.ceiling, member.job);
+                let (ceiling, job) = (&mut self.ceiling, member.job());
                 unneeded.extend(self.actors.give_up(job, why.clone(), ceiling, effects));
             }
         }
@@ -158,12 +166,12 @@ impl Coordinator {
     }
 
     /// A process is treated as ended, though it may run.
-    fn expel(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
+    fn expel(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
         self.expelled.insert(member, self.nodes.of(member));
         self.end_member(member, effects)
     }
 
-    fn members_on(&self, node: NodeNumber) -> Vec<AttemptId> {
+    fn members_on(&self, node: NodeNumber) -> Vec<RankId> {
         self.members.iter().copied().filter(|member| self.nodes.of(*member) == node).collect()
     }
 }

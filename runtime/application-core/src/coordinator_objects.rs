@@ -1,6 +1,6 @@
 //! What members tell the coordinator of objects.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
@@ -13,7 +13,7 @@ impl Coordinator {
     /// A member has said something about an object.
     pub(crate) fn received_object(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         report: ToDirectory,
         effects: &mut Vec<CoordinatorEffect>,
     ) {

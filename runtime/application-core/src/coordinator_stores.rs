@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
@@ -43,16 +43,16 @@ impl Coordinator {
     /// A member has said something as the store of its node. That it is one may not be known yet.
     pub(crate) fn store_speaks(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         frame: FromStore,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
         if let Some(node) = self.nodes.of_store(from) {
             return self.store_says(node, frame, effects);
         }
-        let is_next = self.next_member(from.job) == from;
+        let is_next = self.next_attempt(from.job()) == from.attempt;
         match frame {
-            FromStore::Listens { at } if is_next && self.nodes.is_store(from.job) => {
+            FromStore::Listens { at } if is_next && self.nodes.is_store(from.job()) => {
                 self.store_listens(from, at, effects);
             }
             frame @ (FromStore::Listens { .. }
@@ -60,7 +60,7 @@ impl Coordinator {
             | FromStore::Fetched { .. }
             | FromStore::Dropped { .. }
             | FromStore::Told { .. }) => {
-                if self.nodes.is_store(from.job) || !self.is_claimed(from.job) {
+                if self.nodes.is_store(from.job()) || !self.is_claimed(from.job()) {
                     self.nodes.keep_early(from, frame);
                 }
             }
@@ -68,7 +68,7 @@ impl Coordinator {
     }
 
     /// A process is the next store of its node: what it has said until now counts.
-    pub(crate) fn hear_store(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
+    pub(crate) fn hear_store(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) {
         for frame in self.nodes.take_early(member) {
             self.store_speaks(member, frame, effects);
         }
@@ -102,7 +102,7 @@ impl Coordinator {
     /// A member has stored an object, for the first time or again.
     pub(crate) fn object_stored(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         stored: StoredObject,
         carries: Vec<Carried>,
         effects: &mut Vec<CoordinatorEffect>,
@@ -128,11 +128,13 @@ impl Coordinator {
     ) -> Vec<HeldId> {
         let UnheldObject { mut unneeded, is_stored } = self.directory.unheld(object, has_ended, effects);
         if is_stored {
+            // The store of its first maker, or of one that died over making it again, may have it, too.
+            let was_remade = self.lineages.was_remade(object);
             unneeded.extend(self.lineages.forget(object));
             self.inquiries.remove(&object);
             let mut told = StoreFrames::new();
-            if self.fetches.freed(object, &mut told) == FreedPlaces::Unknown {
-                told.extend(self.nodes.served().map(|node| (node, ToStore::Free { object })));
+            if self.fetches.freed(object, &mut told) == FreedPlaces::Unknown || was_remade {
+                told = self.nodes.served().map(|node| (node, ToStore::Free { object })).collect();
             }
             self.tell_stores(told, effects);
         }
@@ -166,7 +168,7 @@ impl Coordinator {
     /// A member has said everything that it had to say of an object.
     pub(crate) fn member_said(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         object: ObjectId,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
@@ -176,7 +178,7 @@ impl Coordinator {
     }
 
     /// A member that was asked has ended, or is not heard any more: it says nothing of any object.
-    pub(crate) fn answer_for(&mut self, member: AttemptId) {
+    pub(crate) fn answer_for(&mut self, member: RankId) {
         for pending in self.inquiries.values_mut() {
             pending.remove(&member);
         }
@@ -199,8 +201,8 @@ impl Coordinator {
     pub(crate) fn object_remade(
         &mut self,
         object: ObjectId,
-        by: (AttemptId, u32),
-        runner: AttemptId,
+        by: (RankId, u32),
+        runner: RankId,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
         let runner = Some(runner).filter(|runner| self.members.contains(runner));
@@ -212,7 +214,7 @@ impl Coordinator {
     pub(crate) fn object_not_remade(
         &mut self,
         object: ObjectId,
-        by: (AttemptId, u32),
+        by: (RankId, u32),
         error: &CallError,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
@@ -280,7 +282,7 @@ impl Coordinator {
         if self.awaits_closed() {
             return false;
         }
-        let asked: BTreeSet<AttemptId> = match may_be_stored {
+        let asked: BTreeSet<RankId> = match may_be_stored {
             true => BTreeSet::from([object.maker]),
             false => {
                 let holders = self.holders.holders_of(HeldId::Object(object));
@@ -300,17 +302,17 @@ impl Coordinator {
         self.holders.awaited().any(|member| self.is_reached(member))
     }
 
-    fn is_reached(&self, member: AttemptId) -> bool {
+    fn is_reached(&self, member: RankId) -> bool {
         self.members.contains(&member) && self.nodes.is_served(self.nodes.of(member))
     }
 
     /// The process that calls the task of a lost object: one that holds it.
-    fn caller_of_remake(&self, object: ObjectId) -> Option<AttemptId> {
+    fn caller_of_remake(&self, object: ObjectId) -> Option<RankId> {
         let mut holders = self.holders.holders_of(HeldId::Object(object));
-        holders.find(|member| self.is_reached(*member) && !self.nodes.is_store(member.job))
+        holders.find(|member| self.is_reached(*member) && !self.nodes.is_store(member.job()))
     }
 
-    fn remake(&mut self, object: ObjectId, by: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
+    fn remake(&mut self, object: ObjectId, by: RankId, effects: &mut Vec<CoordinatorEffect>) {
         if let Some((remake, lineage)) = self.lineages.remake(object, by) {
             held(&lineage).for_each(|held| self.lend(held, by));
             let lineage = Box::new(lineage);

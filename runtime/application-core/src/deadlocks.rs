@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{AttemptId, Share};
+use cohabit_types::{RankId, Share};
 
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::frames::FromCoordinator;
@@ -21,7 +21,7 @@ use crate::task_class::TaskClass;
 pub(crate) struct Deadlocks {
     /// The GPUs that the application can have.
     limit: Option<Share>,
-    blocked: BTreeMap<AttemptId, BlockedRunner>,
+    blocked: BTreeMap<RankId, BlockedRunner>,
     last_report: u64,
     last_probe: u64,
     round: Option<ProbeRound>,
@@ -40,8 +40,8 @@ struct BlockedRunner {
 /// A question to runners that seem stuck, by the numbers of their reports.
 #[derive(Debug)]
 struct ProbeRound {
-    stuck: BTreeMap<AttemptId, u64>,
-    unanswered: BTreeSet<AttemptId>,
+    stuck: BTreeMap<RankId, u64>,
+    unanswered: BTreeSet<RankId>,
 }
 
 /// How it stands with the runners of a class that are not blocked.
@@ -63,7 +63,7 @@ impl Deadlocks {
     }
 
     /// A runner of a class says what its task needs before it goes on.
-    pub(crate) fn report(&mut self, runner: AttemptId, class: TaskClass, needs: Vec<TaskClass>) {
+    pub(crate) fn report(&mut self, runner: RankId, class: TaskClass, needs: Vec<TaskClass>) {
         self.last_report += 1;
         if needs.is_empty() {
             self.blocked.remove(&runner);
@@ -74,7 +74,7 @@ impl Deadlocks {
     }
 
     /// A runner has ended, or is to end.
-    pub(crate) fn forget(&mut self, runner: AttemptId) {
+    pub(crate) fn forget(&mut self, runner: RankId) {
         self.blocked.remove(&runner);
     }
 
@@ -102,7 +102,7 @@ impl Deadlocks {
     }
 
     /// A runner has answered that nothing has changed. If all have, the one that began to wait last is told.
-    pub(crate) fn answered(&mut self, runner: AttemptId, probe: u64, effects: &mut Vec<CoordinatorEffect>) {
+    pub(crate) fn answered(&mut self, runner: RankId, probe: u64, effects: &mut Vec<CoordinatorEffect>) {
         let Some(round) = self.round.as_mut().filter(|_| probe == self.last_probe) else { return };
         round.unanswered.remove(&runner);
         if !round.unanswered.is_empty() {
@@ -121,11 +121,11 @@ impl Deadlocks {
     }
 
     /// The runners that cannot go on before one of them lets a call fail.
-    fn stuck(&self, supply: impl Fn(&TaskClass) -> ClassSupply) -> BTreeMap<AttemptId, u64> {
+    fn stuck(&self, supply: impl Fn(&TaskClass) -> ClassSupply) -> BTreeMap<RankId, u64> {
         let waiting = self.blocked.iter().filter(|(_, runner)| !runner.is_resolved);
-        let mut stuck: BTreeMap<AttemptId, u64> = waiting.map(|(it, runner)| (*it, runner.report)).collect();
+        let mut stuck: BTreeMap<RankId, u64> = waiting.map(|(it, runner)| (*it, runner.report)).collect();
         loop {
-            let goes_on: Vec<AttemptId> = self.going_on(&stuck, &supply).collect();
+            let goes_on: Vec<RankId> = self.going_on(&stuck, &supply).collect();
             if goes_on.is_empty() {
                 return stuck;
             }
@@ -136,9 +136,9 @@ impl Deadlocks {
     /// Those of `stuck` that need a class which can run something although all of them are stuck.
     fn going_on<'a>(
         &'a self,
-        stuck: &'a BTreeMap<AttemptId, u64>,
+        stuck: &'a BTreeMap<RankId, u64>,
         supply: &'a impl Fn(&TaskClass) -> ClassSupply,
-    ) -> impl Iterator<Item = AttemptId> + 'a {
+    ) -> impl Iterator<Item = RankId> + 'a {
         let held = self.held(stuck);
         let runs = move |class: &TaskClass| {
             let others = self.blocked.iter().filter(|(runner, _)| !stuck.contains_key(runner));
@@ -158,7 +158,7 @@ impl Deadlocks {
     }
 
     /// The GPUs of these runners.
-    fn held(&self, runners: &BTreeMap<AttemptId, u64>) -> Share {
+    fn held(&self, runners: &BTreeMap<RankId, u64>) -> Share {
         let blocked = runners.keys().filter_map(|runner| self.blocked.get(runner));
         Share(blocked.fold(0, |sum: u32, runner| sum.saturating_add(runner.class.gpus.0)))
     }

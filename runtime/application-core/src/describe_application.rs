@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 
-use crate::actor_entry::{ActorEntry, Phase};
 use crate::actors::Actors;
 use crate::ceiling::Ceiling;
 use crate::descriptions::{ActorDescription, ActorWait, ApplicationDescription};
 use crate::fetches::Fetches;
+use crate::gang_entry::{GangEntry, Phase};
 use crate::held::HeldId;
 use crate::holders::Holders;
 use crate::nodes::Nodes;
@@ -28,7 +28,7 @@ pub(crate) struct CoordinatorParts<'a> {
 
 /// The description of what the coordinator knows.
 pub(crate) fn describe_application(parts: &CoordinatorParts<'_>) -> ApplicationDescription {
-    let mut holders: BTreeMap<HeldId, BTreeSet<AttemptId>> = BTreeMap::new();
+    let mut holders: BTreeMap<HeldId, BTreeSet<RankId>> = BTreeMap::new();
     for (holder, held) in parts.holders.all() {
         holders.entry(held).or_default().insert(holder);
     }
@@ -37,8 +37,9 @@ pub(crate) fn describe_application(parts: &CoordinatorParts<'_>) -> ApplicationD
     ApplicationDescription {
         actors: parts
             .actors
-            .iter()
-            .map(|actor| describe_actor(actor, count(actor.id), parts.nodes))
+            .gangs()
+            .flat_map(|gang| (0..gang.actors.len()).map(move |rank| (gang, rank)))
+            .map(|(gang, rank)| describe_actor(gang, rank, count(gang.actors[rank].id), parts.nodes))
             .collect(),
         classes: parts.task_runners.describe(parts.ceiling, parts.nodes, parts.reports),
         object_holders: holders.iter().filter_map(object).collect(),
@@ -47,24 +48,26 @@ pub(crate) fn describe_application(parts: &CoordinatorParts<'_>) -> ApplicationD
     }
 }
 
-fn describe_actor(actor: &ActorEntry, holders: u32, nodes: &Nodes) -> ActorDescription {
-    let (wait, job) = match &actor.phase {
+fn describe_actor(gang: &GangEntry, rank: usize, holders: u32, nodes: &Nodes) -> ActorDescription {
+    let (wait, job) = match &gang.phase {
         Phase::Queued { .. } => (ActorWait::Ceiling, None),
         Phase::Submitting | Phase::Ended(_) => (ActorWait::Other, None),
         Phase::Placed { job, .. } => (ActorWait::Other, Some(*job)),
         Phase::Ending { job, .. } => (ActorWait::Other, *job),
     };
+    let (actor, spec) = (&gang.actors[rank], &gang.spec.actors[rank]);
     ActorDescription {
         actor: actor.id,
-        kind: actor.spec.kind,
-        name: actor.spec.name.clone(),
-        lifetime: actor.spec.lifetime,
-        gpus: actor.spec.gpus,
-        state: actor.state(),
+        kind: spec.kind,
+        name: spec.name.clone(),
+        rank: (gang.actors.len() > 1).then_some(rank as u32),
+        lifetime: gang.spec.lifetime,
+        gpus: gang.spec.gpus,
+        state: gang.state(rank),
         wait,
         incarnation: actor.incarnation,
         job,
-        node: actor.member().map(|member| nodes.of(member)),
+        node: gang.member(rank).map(|member| nodes.of(member)),
         holders,
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, JobId, Rendezvous, Share, Span};
+use cohabit_types::{JobId, RankId, Rendezvous, Share, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_spec::{ActorState, Lifetime};
@@ -51,6 +51,8 @@ pub struct ActorDescription {
     pub kind: u32,
     /// Its name.
     pub name: Option<String>,
+    /// Its rank, if it belongs to a gang.
+    pub rank: Option<u32>,
     /// Whether it outlives its handles.
     pub lifetime: Lifetime,
     /// The GPUs that it claims.
@@ -113,7 +115,7 @@ pub enum RunnerCondition {
     /// It takes tasks.
     Live {
         /// Its process.
-        member: AttemptId,
+        member: RankId,
     },
     /// It takes no more tasks, and ends.
     Leaving,
@@ -175,12 +177,12 @@ pub enum TaskPlace {
     /// At a runner, which may have started it.
     Sent {
         /// The runner.
-        runner: AttemptId,
+        runner: RankId,
     },
     /// At a runner, where it waits for calls of its own.
     Parked {
         /// The runner.
-        runner: AttemptId,
+        runner: RankId,
     },
 }
 
@@ -188,7 +190,7 @@ pub enum TaskPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedTaskDescription {
     /// Who has called it.
-    pub caller: AttemptId,
+    pub caller: RankId,
     /// The call.
     pub call: CallNumber,
 }
@@ -207,7 +209,7 @@ pub struct EndedTaskDescription {
     /// The text of its error, shortened; empty without.
     pub text: String,
     /// The runner that had it last.
-    pub runner: Option<AttemptId>,
+    pub runner: Option<RankId>,
     /// How long the runner worked on it, if one answered.
     pub took: Option<Span>,
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::CallError;
@@ -21,7 +21,7 @@ pub(crate) struct Directory {
     entries: BTreeMap<ObjectId, DirectoryEntry>,
     /// Questions for the handles in objects whose makers have not said yet that they are stored: a question
     /// may overtake that.
-    opens: BTreeMap<ObjectId, Vec<(AttemptId, RequestNumber)>>,
+    opens: BTreeMap<ObjectId, Vec<(RankId, RequestNumber)>>,
     /// Bytes of all values that are passed on.
     bytes: usize,
 }
@@ -30,9 +30,9 @@ pub(crate) struct Directory {
 enum DirectoryEntry {
     /// Its value is not known. `from` will say it, after it has shared it.
     Promised {
-        from: AttemptId,
+        from: RankId,
         promise: Promise,
-        watchers: BTreeSet<AttemptId>,
+        watchers: BTreeSet<RankId>,
     },
     Known(SharedValue),
     Stored {
@@ -55,7 +55,7 @@ pub(crate) struct Holding {
     /// The coordinator holds these from now on, once more for each.
     pub(crate) taken: Vec<HeldId>,
     /// It lends these.
-    pub(crate) lent: Vec<(AttemptId, HeldId)>,
+    pub(crate) lent: Vec<(RankId, HeldId)>,
     /// It holds these no longer, once less for each.
     pub(crate) released: Vec<HeldId>,
 }
@@ -82,7 +82,7 @@ impl Directory {
     pub(crate) fn share(
         &mut self,
         object: ObjectId,
-        from: AttemptId,
+        from: RankId,
         value: Option<SharedValue>,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Holding {
@@ -137,9 +137,9 @@ impl Directory {
     pub(crate) fn watch(
         &mut self,
         object: ObjectId,
-        by: AttemptId,
-        lender: AttemptId,
-        members: &BTreeSet<AttemptId>,
+        by: RankId,
+        lender: RankId,
+        members: &BTreeSet<RankId>,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Holding {
         let value = match self.entries.get_mut(&object) {
@@ -206,8 +206,8 @@ impl Directory {
     pub(crate) fn open(
         &mut self,
         object: ObjectId,
-        (by, request): (AttemptId, RequestNumber),
-        members: &BTreeSet<AttemptId>,
+        (by, request): (RankId, RequestNumber),
+        members: &BTreeSet<RankId>,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Holding {
         let carries = match self.entries.get(&object) {
@@ -224,7 +224,7 @@ impl Directory {
     }
 
     /// A member has ended: what it has not said of references, nobody says any more.
-    pub(crate) fn member_ended(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
+    pub(crate) fn member_ended(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) {
         let mut unresolved = Vec::new();
         for (object, entry) in &mut self.entries {
             if let DirectoryEntry::Promised { from, watchers, promise: _ } = entry {
@@ -251,6 +251,18 @@ impl Directory {
     pub(crate) fn failed(&self) -> impl Iterator<Item = ObjectId> {
         let failed = |entry: &DirectoryEntry| matches!(entry, DirectoryEntry::Known(SharedValue::Failed(_)));
         self.entries.iter().filter(move |(_, entry)| failed(entry)).map(|(object, _)| *object)
+    }
+
+    /// Whether a store has told that it has an object.
+    pub(crate) fn is_stored(&self, object: ObjectId) -> bool {
+        matches!(self.entries.get(&object), Some(DirectoryEntry::Stored { .. }))
+    }
+
+    /// The objects that this process named and that stores have.
+    pub(crate) fn stored_of(&self, maker: RankId) -> impl Iterator<Item = ObjectId> {
+        let named = |number| ObjectId { maker, number };
+        let all = self.entries.range(named(0)..=named(u64::MAX));
+        all.filter(|(_, entry)| matches!(entry, DirectoryEntry::Stored { .. })).map(|(object, _)| *object)
     }
 
     /// All counters of an object are zero. `has_ended` says whether its maker has ended, and everything is
@@ -289,17 +301,17 @@ impl Directory {
     }
 }
 
-fn known(to: AttemptId, object: ObjectId, value: SharedValue) -> CoordinatorEffect {
+fn known(to: RankId, object: ObjectId, value: SharedValue) -> CoordinatorEffect {
     let frame = FromCoordinator::Object(FromDirectory::Known { object, value });
     CoordinatorEffect::Send { to, frame }
 }
 
-fn opened(to: AttemptId, request: RequestNumber, carries: Vec<Carried>) -> CoordinatorEffect {
+fn opened(to: RankId, request: RequestNumber, carries: Vec<Carried>) -> CoordinatorEffect {
     let frame = FromCoordinator::Object(FromDirectory::Opened { request, carries });
     CoordinatorEffect::Send { to, frame }
 }
 
-fn lost(process: AttemptId) -> SharedValue {
+fn lost(process: RankId) -> SharedValue {
     let text = format!("process {process}, which waited for its value, has ended: make it again");
     SharedValue::Failed(CallError::ObjectLost(text))
 }

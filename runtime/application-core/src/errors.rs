@@ -94,11 +94,17 @@ pub enum ActorEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum CreateError {
     /// A live actor has the name.
-    #[error("an actor named '{name}' lives: find it by its name, stop it, or choose another name")]
+    #[error(
+        "an actor named '{name}' lives, or is created together with another one of this name: find it by \
+             its name, stop it, or choose another name"
+    )]
     NameInUse {
         /// The name.
         name: String,
     },
+    /// There is nothing to create.
+    #[error("a gang has at least one member: give their number, such as Gang::of(4)")]
+    EmptyGang,
     /// The name is empty or too long.
     #[error("the name of an actor has 1 to {MAX_NAME} bytes, this one has {bytes}: choose another name")]
     NameLength {
@@ -116,7 +122,7 @@ pub enum CreateError {
         /// Their size in bytes.
         bytes: usize,
     },
-    /// The actor alone needs more than the application may use.
+    /// The actor, or its gang, alone needs more than the application may use.
     #[error("the actor needs {gpus} GPUs and the application may use {max_gpus}: raise max_gpus of main")]
     AboveCeiling {
         /// What it needs.

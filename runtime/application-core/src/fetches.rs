@@ -74,7 +74,7 @@ struct Wish {
 enum ExpectedAnswer {
     #[default]
     Current,
-    /// A process has put the object there since: that it was missing means nothing.
+    /// The object has come there since: that it was missing means nothing.
     Outdated,
 }
 
@@ -345,9 +345,9 @@ impl Fetches {
 
     fn add_place(&mut self, object: ObjectId, node: NodeNumber, kind: PlaceKind, told: &mut StoreFrames) {
         if let Some(it) = self.objects.get_mut(&object) {
-            let place = it.places.entry(node).or_insert(kind);
-            if kind == PlaceKind::Original {
-                *place = kind;
+            let before = it.places.get(&node).copied();
+            if before.is_none() || kind == PlaceKind::Original {
+                it.places.insert(node, kind);
                 it.outdate_answers(node);
             }
         }
@@ -484,7 +484,7 @@ impl Fetches {
 }
 
 impl TrackedObject {
-    /// A process of a node has stored the object: what the node was asked before, it may answer without it.
+    /// The object has come to a node: what the node was asked before, it may answer without it.
     fn outdate_answers(&mut self, node: NodeNumber) {
         for (by, wish) in &mut self.wishes {
             let asks_node = match wish.state {

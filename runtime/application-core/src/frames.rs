@@ -5,10 +5,10 @@
 //! [`ToCaller`].
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Rendezvous, Span};
+use cohabit_types::{RankId, Rendezvous, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::actor_spec::{ActorSpec, ActorState};
+use crate::actor_spec::{ActorState, GangSpec};
 use crate::descriptions::{MemberDescription, MemberTopic};
 use crate::errors::{CallError, CreateError};
 use crate::held::HeldId;
@@ -22,14 +22,15 @@ use crate::task_class::TaskClass;
 /// From a member to the coordinator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToCoordinator {
-    /// Create an actor; answered by `Created`.
+    /// Create actors; answered by `Created`.
     Create {
         /// The number of the question.
         request: RequestNumber,
-        /// The actor.
-        spec: ActorSpec,
-        /// The handles in the arguments, once for each; nothing is lent, the coordinator takes its own.
-        carries: Vec<Carried>,
+        /// The actors.
+        gang: GangSpec,
+        /// The handles in the arguments of each of them, by rank, once for each handle; nothing is lent, the
+        /// coordinator takes its own.
+        carries: Vec<Vec<Carried>>,
     },
     /// Find a live actor; answered by `Found`.
     Find {
@@ -55,19 +56,19 @@ pub enum ToCoordinator {
         /// What it stands for.
         held: HeldId,
         /// Who gets the handle.
-        to: AttemptId,
+        to: RankId,
     },
     /// The member holds a thing no longer.
     Release {
         /// The thing.
         held: HeldId,
         /// The lends that arrived since the last release, by lender.
-        settled: Vec<(AttemptId, u64)>,
+        settled: Vec<(RankId, u64)>,
     },
     /// Nothing that a member which has ended has sent will be read any more.
     Closed {
         /// The member that has ended.
-        member: AttemptId,
+        member: RankId,
         /// What arrived from it and is still held; from now on these lends count as the coordinator's.
         settled: Vec<(HeldId, u64)>,
     },
@@ -118,11 +119,11 @@ pub enum ToCoordinator {
 /// From the coordinator to a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromCoordinator {
-    /// The answer to `Create`; on success a lend of the actor to the member.
+    /// The answer to `Create`; on success a lend of each of the actors to the member.
     Created {
         /// The number of the question.
         request: RequestNumber,
-        /// The actor, or why there is none.
+        /// The actor of rank 0, whose number those of the others follow, or why there is none.
         result: Result<ActorId, CreateError>,
     },
     /// The answer to `Find`; on success a lend of the actor to the member.
@@ -147,25 +148,25 @@ pub enum FromCoordinator {
     /// A member has ended. Read nothing more from it and answer with `Closed`.
     MemberEnded {
         /// The member.
-        member: AttemptId,
+        member: RankId,
     },
     /// Tasks of this class may be sent to this member from now on.
     RunnerJoined {
         /// The class.
         class: TaskClass,
         /// The runner.
-        runner: AttemptId,
+        runner: RankId,
     },
     /// Send no more tasks to this runner. Those that it has got end there, or are returned.
     RunnerLeaves {
         /// The runner.
-        runner: AttemptId,
+        runner: RankId,
     },
     /// A runner has ended as it was told to: tasks that it has not answered have not started there.
     /// `MemberEnded` follows.
     RunnerEnded {
         /// The runner.
-        runner: AttemptId,
+        runner: RankId,
     },
     /// There will be no runner: tasks of this class that no runner has fail.
     NoRunner {
@@ -209,7 +210,7 @@ pub enum FromCoordinator {
     /// Another member runs on a node that is not that of this one. Said before anything else names it.
     MemberAt {
         /// The other one.
-        member: AttemptId,
+        member: RankId,
         /// Its node; `NodeAt` came before.
         node: NodeNumber,
     },
@@ -237,12 +238,23 @@ pub struct Construction {
     pub incarnation: IncarnationNumber,
     /// Most `&self` calls at the same time.
     pub concurrency: u32,
+    /// What happens after a method has panicked.
+    pub on_panic: OnPanic,
     /// Encoded arguments.
     pub arguments: Bytes,
     /// References in the arguments whose values the constructor gets.
     pub needs: Vec<ObjectId>,
     /// The handles in the arguments, once for each.
     pub carries: Vec<Carried>,
+}
+
+/// What happens after a method of an actor has panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnPanic {
+    /// The actor is constructed again in its process.
+    Reconstruct,
+    /// Its process ends, and all of its gang begin anew.
+    EndProcess,
 }
 
 /// From a caller to the process of an actor or of tasks.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::frames::{CallRequest, MethodAccess};
 use crate::held::HeldId;
@@ -20,7 +20,7 @@ pub(crate) struct CallGate {
     waiting: BTreeMap<Ticket, WaitingCall>,
     running: BTreeMap<Ticket, RunningCall>,
     exclusive: Option<Ticket>,
-    tickets: BTreeMap<(AttemptId, CallNumber), Ticket>,
+    tickets: BTreeMap<(RankId, CallNumber), Ticket>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum Position {
 
 #[derive(Debug)]
 struct WaitingCall {
-    caller: AttemptId,
+    caller: RankId,
     call: CallNumber,
     request: CallRequest,
     carries: Vec<HeldId>,
@@ -41,7 +41,7 @@ struct WaitingCall {
 /// Who waits for the answer of a running call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunningCall {
-    pub(crate) caller: AttemptId,
+    pub(crate) caller: RankId,
     pub(crate) call: CallNumber,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum GateEffect {
     },
     /// A call will never start.
     Drop {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         carries: Vec<HeldId>,
     },
@@ -82,7 +82,7 @@ impl CallGate {
     /// A call has arrived.
     pub(crate) fn arrive(
         &mut self,
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         request: CallRequest,
         carries: Vec<HeldId>,
@@ -106,14 +106,14 @@ impl CallGate {
     }
 
     /// The caller needs no answer any more.
-    pub(crate) fn cancel(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<GateEffect>) {
+    pub(crate) fn cancel(&mut self, caller: RankId, call: CallNumber, effects: &mut Vec<GateEffect>) {
         let Some(ticket) = self.tickets.get(&(caller, call)).copied() else { return };
         self.end(ticket, effects);
         self.advance(effects);
     }
 
     /// A caller has ended: none of its calls starts any more.
-    pub(crate) fn caller_ended(&mut self, caller: AttemptId, effects: &mut Vec<GateEffect>) {
+    pub(crate) fn caller_ended(&mut self, caller: RankId, effects: &mut Vec<GateEffect>) {
         let all = (caller, CallNumber(0))..=(caller, CallNumber(u64::MAX));
         let tickets: Vec<Ticket> = self.tickets.range(all).map(|(_, ticket)| *ticket).collect();
         for ticket in tickets {
@@ -147,7 +147,7 @@ impl CallGate {
         }
     }
 
-    fn forget(&mut self, caller: AttemptId, call: CallNumber, ticket: Ticket) {
+    fn forget(&mut self, caller: RankId, call: CallNumber, ticket: Ticket) {
         if self.tickets.get(&(caller, call)) == Some(&ticket) {
             self.tickets.remove(&(caller, call));
         }

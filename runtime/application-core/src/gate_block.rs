@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::task_class::TaskClass;
 use crate::task_gate::TaskGateEffect;
@@ -17,7 +17,7 @@ pub(crate) struct GateBlock {
     /// Whether it is told in any case.
     repeats: bool,
     /// The callers that were told to send nothing.
-    paused: BTreeSet<AttemptId>,
+    paused: BTreeSet<RankId>,
 }
 
 /// Whether the runner begins to send everything back.
@@ -53,11 +53,7 @@ impl GateBlock {
     }
 
     /// Callers whose tasks are here are to send nothing.
-    pub(crate) fn pause(
-        &mut self,
-        callers: impl Iterator<Item = AttemptId>,
-        effects: &mut Vec<TaskGateEffect>,
-    ) {
+    pub(crate) fn pause(&mut self, callers: impl Iterator<Item = RankId>, effects: &mut Vec<TaskGateEffect>) {
         for caller in callers {
             if self.paused.insert(caller) {
                 effects.push(TaskGateEffect::Pause { caller });
@@ -66,7 +62,7 @@ impl GateBlock {
     }
 
     /// A task has come: whether it goes back, and what its caller is told before.
-    pub(crate) fn send_back(&mut self, caller: AttemptId) -> Option<Option<TaskGateEffect>> {
+    pub(crate) fn send_back(&mut self, caller: RankId) -> Option<Option<TaskGateEffect>> {
         if self.reported.is_empty() {
             return None;
         }
@@ -74,7 +70,7 @@ impl GateBlock {
     }
 
     /// A caller has ended.
-    pub(crate) fn forget(&mut self, caller: AttemptId) {
+    pub(crate) fn forget(&mut self, caller: RankId) {
         self.paused.remove(&caller);
     }
 }

@@ -1,6 +1,6 @@
 //! The actor that a process holds: its constructions and its gate.
 
-use crate::frames::Construction;
+use crate::frames::{Construction, OnPanic};
 use crate::gate::CallGate;
 use crate::ids::{ActorId, IncarnationNumber};
 use crate::member_effect::MemberEffect;
@@ -45,12 +45,15 @@ impl HeldActor {
         MemberEffect::Construct { actor, kind, incarnation, arguments, needs }
     }
 
-    /// The next construction, if a panic demands it and no call runs any more.
+    /// The next construction, here or in other processes, if a panic demands it and no call runs any more.
     pub(crate) fn reconstruct_when_idle(&mut self) -> Option<MemberEffect> {
         if self.demand == Demand::None || !self.gate.is_shut_and_idle() {
             return None;
         }
         self.demand = Demand::None;
+        if self.construction.on_panic == OnPanic::EndProcess {
+            return Some(MemberEffect::Fail);
+        }
         self.construction.incarnation = IncarnationNumber(self.construction.incarnation.0 + 1);
         Some(self.construct())
     }

@@ -10,14 +10,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 
 use crate::held::HeldId;
 use crate::ids::ObjectId;
 
 /// The last of all things.
 const LAST: HeldId = HeldId::Object(ObjectId {
-    maker: AttemptId { job: JobId { number: u64::MAX, index: Some(u32::MAX) }, attempt: u32::MAX },
+    maker: JobId { number: u64::MAX, index: Some(u32::MAX) }.attempt(u32::MAX).rank(u32::MAX),
     number: u64::MAX,
 });
 
@@ -25,21 +25,21 @@ const LAST: HeldId = HeldId::Object(ObjectId {
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     /// By holder, then by lender and thing. No counter is zero.
-    counters: BTreeMap<AttemptId, BTreeMap<(AttemptId, HeldId), i64>>,
+    counters: BTreeMap<RankId, BTreeMap<(RankId, HeldId), i64>>,
     /// Number of counters that are not zero.
     held: BTreeMap<HeldId, usize>,
     /// Members that have ended, with those that have not said what they got from them.
-    ended: BTreeMap<AttemptId, BTreeSet<AttemptId>>,
+    ended: BTreeMap<RankId, BTreeSet<RankId>>,
     /// Members that have ended and of which nothing more will be heard, until they are taken.
-    closed: Vec<AttemptId>,
+    closed: Vec<RankId>,
 }
 
 impl Holders {
-    pub(crate) fn lend(&mut self, id: HeldId, by: AttemptId, to: AttemptId) -> Unheld {
+    pub(crate) fn lend(&mut self, id: HeldId, by: RankId, to: RankId) -> Unheld {
         self.change(to, by, id, 1)
     }
 
-    pub(crate) fn release(&mut self, id: HeldId, by: AttemptId, settled: &[(AttemptId, u64)]) -> Unheld {
+    pub(crate) fn release(&mut self, id: HeldId, by: RankId, settled: &[(RankId, u64)]) -> Unheld {
         settled.iter().for_each(|(lender, count)| {
             self.change(by, *lender, id, -signed(*count));
         });
@@ -47,7 +47,7 @@ impl Holders {
     }
 
     /// A member has ended; `others` have to say what they got from it.
-    pub(crate) fn member_ended(&mut self, member: AttemptId, others: &BTreeSet<AttemptId>) -> Unheld {
+    pub(crate) fn member_ended(&mut self, member: RankId, others: &BTreeSet<RankId>) -> Unheld {
         self.ended.insert(member, others.clone());
         for waiting in self.ended.values_mut() {
             waiting.remove(&member);
@@ -58,10 +58,10 @@ impl Holders {
     /// A member has said what it got and holds from one that has ended: these lends are now `owner`'s.
     pub(crate) fn close(
         &mut self,
-        ended: AttemptId,
-        by: AttemptId,
+        ended: RankId,
+        by: RankId,
         settled: &[(HeldId, u64)],
-        owner: AttemptId,
+        owner: RankId,
     ) -> Unheld {
         let Some(waiting) = self.ended.get_mut(&ended).filter(|waiting| waiting.contains(&by)) else {
             return Unheld::default();
@@ -78,20 +78,20 @@ impl Holders {
     }
 
     /// Members that have ended, and of which everything is known now that anybody got from them.
-    pub(crate) fn take_closed(&mut self) -> Vec<AttemptId> {
+    pub(crate) fn take_closed(&mut self) -> Vec<RankId> {
         std::mem::take(&mut self.closed)
     }
 
     /// The objects that a process has named and that somebody holds.
-    pub(crate) fn objects_of(&self, maker: AttemptId) -> Vec<ObjectId> {
+    pub(crate) fn objects_of(&self, maker: RankId) -> Vec<ObjectId> {
         let named = |number| HeldId::Object(ObjectId { maker, number });
         let held = self.held.range(named(0)..=named(u64::MAX)).map(|(id, _)| *id);
         held.filter_map(HeldId::object).collect()
     }
 
     /// Who holds a thing, lowest first.
-    pub(crate) fn holders_of(&self, id: HeldId) -> impl Iterator<Item = AttemptId> {
-        let holds = move |counters: &BTreeMap<(AttemptId, HeldId), i64>| {
+    pub(crate) fn holders_of(&self, id: HeldId) -> impl Iterator<Item = RankId> {
+        let holds = move |counters: &BTreeMap<(RankId, HeldId), i64>| {
             let mut next = counters.first_key_value();
             while let Some(((lender, _), _)) = next {
                 if counters.contains_key(&(*lender, id)) {
@@ -109,12 +109,12 @@ impl Holders {
     }
 
     /// Whether a member that has ended is waited for: a lend to it may still explain a release.
-    pub(crate) fn awaits(&self, ended: AttemptId) -> bool {
+    pub(crate) fn awaits(&self, ended: RankId) -> bool {
         self.ended.contains_key(&ended)
     }
 
     /// Those that have to say what they got from members that have ended; some more than once.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = AttemptId> {
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = RankId> {
         self.ended.values().flatten().copied()
     }
 
@@ -124,10 +124,10 @@ impl Holders {
     }
 
     /// Who holds what, once for each lender.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (AttemptId, HeldId)> {
-        let held = |(holder, counters): (&AttemptId, &BTreeMap<_, _>)| {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (RankId, HeldId)> {
+        let held = |(holder, counters): (&RankId, &BTreeMap<_, _>)| {
             let holder = *holder;
-            counters.keys().map(move |(_, id): &(AttemptId, HeldId)| (holder, *id)).collect::<Vec<_>>()
+            counters.keys().map(move |(_, id): &(RankId, HeldId)| (holder, *id)).collect::<Vec<_>>()
         };
         self.counters.iter().flat_map(held)
     }
@@ -139,7 +139,7 @@ impl Holders {
 
     /// Removes the counters of ended members for which nobody is waited any more.
     fn forget_closed(&mut self) -> Unheld {
-        let closed: Vec<AttemptId> =
+        let closed: Vec<RankId> =
             self.ended.extract_if(.., |_, waiting| waiting.is_empty()).map(|(member, _)| member).collect();
         let mut touched = Vec::new();
         for member in closed {
@@ -150,7 +150,7 @@ impl Holders {
     }
 
     /// Removes counters of a holder and says of what.
-    fn remove(&mut self, holder: AttemptId, of: impl Fn(AttemptId) -> bool) -> Vec<HeldId> {
+    fn remove(&mut self, holder: RankId, of: impl Fn(RankId) -> bool) -> Vec<HeldId> {
         let Some(counters) = self.counters.get_mut(&holder) else { return Vec::new() };
         let removed: Vec<HeldId> =
             counters.extract_if(.., |(lender, _), _| of(*lender)).map(|((_, id), _)| id).collect();
@@ -163,7 +163,7 @@ impl Holders {
         removed
     }
 
-    fn change(&mut self, holder: AttemptId, lender: AttemptId, id: HeldId, by: i64) -> Unheld {
+    fn change(&mut self, holder: RankId, lender: RankId, id: HeldId, by: i64) -> Unheld {
         if by == 0 {
             return Unheld::default();
         }

@@ -1,11 +1,11 @@
 //! Ids inside one application. Each is a number that its maker counts up from 1, and none is ever used again.
 //!
-//! A process of an application is named by its attempt (`AttemptId`): a new attempt of its job is another
-//! member.
+//! A process of an application is named by its job, attempt and rank (`RankId`): a new attempt of its job
+//! consists of other members.
 
 use std::fmt;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::{Deserialize, Serialize};
 
 macro_rules! number {
@@ -60,6 +60,14 @@ number! {
     NodeNumber(u32)
 }
 
+impl ActorId {
+    /// The actor of this rank in the gang that begins with this one.
+    #[must_use]
+    pub const fn of_rank(self, rank: u32) -> ActorId {
+        ActorId(self.0 + rank as u64)
+    }
+}
+
 impl NodeNumber {
     /// The node of the coordinator.
     pub const COORDINATOR: NodeNumber = NodeNumber(0);
@@ -70,7 +78,7 @@ impl NodeNumber {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectId {
     /// The process that named it.
-    pub maker: AttemptId,
+    pub maker: RankId,
     /// From 1.
     pub number: u64,
 }

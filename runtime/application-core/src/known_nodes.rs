@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, Rendezvous};
+use cohabit_types::{RankId, Rendezvous};
 
 use crate::ids::NodeNumber;
 
@@ -12,7 +12,7 @@ pub(crate) struct KnownNodes {
     own: NodeNumber,
     addresses: BTreeMap<NodeNumber, Rendezvous>,
     /// Processes of other nodes.
-    elsewhere: BTreeMap<AttemptId, NodeNumber>,
+    elsewhere: BTreeMap<RankId, NodeNumber>,
 }
 
 impl KnownNodes {
@@ -29,11 +29,11 @@ impl KnownNodes {
         self.addresses.insert(node, at);
     }
 
-    pub(crate) fn member_at(&mut self, member: AttemptId, node: NodeNumber) {
+    pub(crate) fn member_at(&mut self, member: RankId, node: NodeNumber) {
         self.elsewhere.insert(member, node);
     }
 
-    pub(crate) fn member_ended(&mut self, member: AttemptId) {
+    pub(crate) fn member_ended(&mut self, member: RankId) {
         self.elsewhere.remove(&member);
     }
 
@@ -52,7 +52,7 @@ impl KnownNodes {
     }
 
     /// The node of another process.
-    pub(crate) fn of(&self, member: AttemptId) -> NodeNumber {
+    pub(crate) fn of(&self, member: RankId) -> NodeNumber {
         self.elsewhere.get(&member).copied().unwrap_or(self.own)
     }
 }

@@ -4,10 +4,10 @@
 //!
 //! # Processes
 //!
-//! Each process is a *member*, named by its attempt. Each member has one *coordinator session*; a caller has
-//! one *call session* with each member whose actor it calls or to which it sends tasks. A member that calls
-//! another one and is called by it has two call sessions with it. All of them are [`Session`]s: frames arrive
-//! exactly once and in order as long as both processes live.
+//! Each process is a *member*, named by its job, attempt and rank. Each member has one *coordinator session*;
+//! a caller has one *call session* with each member whose actor it calls or to which it sends tasks. A member
+//! that calls another one and is called by it has two call sessions with it. All of them are [`Session`]s:
+//! frames arrive exactly once and in order as long as both processes live.
 //!
 //! ```text
 //!                     reports of jobs, answers to submissions
@@ -182,7 +182,7 @@
 //! ```text
 //! frames       what processes send each other       session     exactly once, in order
 //! member       one process                          coordinator the application
-//!   call_queue   its calls to one actor               actors      names, restarts (actor_entry)
+//!   call_queue   its calls to one actor               actors      names, restarts (gang_entry)
 //!   local_holds  what it holds (held)                 holders     who holds what
 //!   held_actor   the actor in it                      mains       how long the application lives
 //!   gate         when calls start                     runner_report what the head says
@@ -213,7 +213,6 @@
 //! descriptions what is told of it all to whoever looks (describe_application, describe_member, ended_tasks)
 //! ```
 
-mod actor_entry;
 mod actor_spec;
 mod actors;
 mod call_queue;
@@ -225,6 +224,7 @@ mod coordinator_end;
 mod coordinator_nodes;
 mod coordinator_objects;
 mod coordinator_stores;
+mod creation;
 mod deadlocks;
 mod dependents;
 mod describe_application;
@@ -235,6 +235,7 @@ mod ended_tasks;
 mod errors;
 mod fetches;
 mod frames;
+mod gang_entry;
 mod gate;
 mod gate_block;
 mod held;
@@ -291,7 +292,7 @@ mod task_wait;
 #[cfg(test)]
 mod tests;
 
-pub use actor_spec::{ActorSpec, ActorState, Lifetime};
+pub use actor_spec::{ActorSpec, ActorState, GangSpec, Lifetime};
 pub use coordinator::Coordinator;
 pub use coordinator_effect::CoordinatorEffect;
 pub use descriptions::{
@@ -301,8 +302,8 @@ pub use descriptions::{
 };
 pub use errors::{ActorEnd, CallError, CreateError};
 pub use frames::{
-    CallRequest, Construction, FromCoordinator, MethodAccess, OnRestart, TaskRequest, ToCallee, ToCaller,
-    ToCoordinator,
+    CallRequest, Construction, FromCoordinator, MethodAccess, OnPanic, OnRestart, TaskRequest, ToCallee,
+    ToCaller, ToCoordinator,
 };
 pub use held::HeldId;
 pub use ids::{

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::held::HeldId;
 use crate::ids::ObjectId;
@@ -40,9 +40,9 @@ struct KeptLineage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RemakeState {
     /// This process calls the task.
-    Called { by: AttemptId, remake: u32 },
+    Called { by: RankId, remake: u32 },
     /// This process has run the task, and will say that the object is stored.
-    Promised { by: AttemptId },
+    Promised { by: RankId },
     /// The process that called the task has ended: another one calls it.
     Orphaned,
 }
@@ -97,6 +97,11 @@ impl Lineages {
         held(&lineage).collect()
     }
 
+    /// Whether somebody was asked to make an object again.
+    pub(crate) fn was_remade(&self, object: ObjectId) -> bool {
+        self.all.get(&object).is_some_and(|it| it.remakes > 0)
+    }
+
     /// Whether an object that no node has is made again.
     pub(crate) fn remaking(&self, object: ObjectId) -> Remaking {
         match (self.remakes.get(&object), self.all.get(&object)) {
@@ -109,7 +114,7 @@ impl Lineages {
     }
 
     /// A process makes an object again: the number of the remake, and the task.
-    pub(crate) fn remake(&mut self, object: ObjectId, by: AttemptId) -> Option<(u32, Lineage)> {
+    pub(crate) fn remake(&mut self, object: ObjectId, by: RankId) -> Option<(u32, Lineage)> {
         let it = self.all.get_mut(&object)?;
         if self.remakes.get(&object) != Some(&RemakeState::Orphaned) {
             it.lineage.retries = it.lineage.retries.checked_sub(1)?;
@@ -130,8 +135,8 @@ impl Lineages {
     pub(crate) fn remade(
         &mut self,
         object: ObjectId,
-        (from, remake): (AttemptId, u32),
-        runner: Option<AttemptId>,
+        (from, remake): (RankId, u32),
+        runner: Option<RankId>,
     ) -> bool {
         if self.remakes.get(&object) != Some(&RemakeState::Called { by: from, remake }) {
             return false;
@@ -145,7 +150,7 @@ impl Lineages {
 
     /// A process has ended, or is not heard any more: others do what it did. The runner of a task that has
     /// ended costs another retry.
-    pub(crate) fn member_gone(&mut self, member: AttemptId) {
+    pub(crate) fn member_gone(&mut self, member: RankId) {
         self.remakes.retain(|_, state| match *state {
             RemakeState::Called { by, .. } if by == member => {
                 *state = RemakeState::Orphaned;
@@ -157,7 +162,7 @@ impl Lineages {
     }
 
     /// The objects of processes that have ended, which may have been forgotten before they were known.
-    pub(crate) fn of_ended(&self, members: &BTreeSet<AttemptId>) -> impl Iterator<Item = ObjectId> {
+    pub(crate) fn of_ended(&self, members: &BTreeSet<RankId>) -> impl Iterator<Item = ObjectId> {
         self.all.keys().copied().filter(|object| !members.contains(&object.maker))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::held::HeldId;
 
@@ -15,7 +15,7 @@ pub(crate) struct LocalHolds {
 #[derive(Debug)]
 struct LocalHold {
     count: u64,
-    settled: Vec<(AttemptId, u64)>,
+    settled: Vec<(RankId, u64)>,
 }
 
 impl LocalHolds {
@@ -29,14 +29,14 @@ impl LocalHolds {
     }
 
     /// The coordinator counts a thing that is held as lent by itself from now on.
-    pub(crate) fn note_lend(&mut self, id: HeldId, lender: AttemptId) {
+    pub(crate) fn note_lend(&mut self, id: HeldId, lender: RankId) {
         if let Some(hold) = self.things.get_mut(&id) {
             add(&mut hold.settled, lender, 1);
         }
     }
 
     /// A lend has arrived: one more handle.
-    pub(crate) fn settle(&mut self, id: HeldId, lender: AttemptId) {
+    pub(crate) fn settle(&mut self, id: HeldId, lender: RankId) {
         let hold = self.things.entry(id).or_insert(LocalHold { count: 0, settled: Vec::new() });
         hold.count += 1;
         add(&mut hold.settled, lender, 1);
@@ -49,7 +49,7 @@ impl LocalHolds {
     }
 
     /// One handle less. After the last one, the lends to release.
-    pub(crate) fn remove(&mut self, id: HeldId) -> Option<Vec<(AttemptId, u64)>> {
+    pub(crate) fn remove(&mut self, id: HeldId) -> Option<Vec<(RankId, u64)>> {
         let hold = self.things.get_mut(&id)?;
         hold.count -= 1;
         if hold.count > 0 {
@@ -68,7 +68,7 @@ impl LocalHolds {
     }
 
     /// The lends of a lender that has ended count as those of another: which.
-    pub(crate) fn transfer(&mut self, from: AttemptId, to: AttemptId) -> Vec<(HeldId, u64)> {
+    pub(crate) fn transfer(&mut self, from: RankId, to: RankId) -> Vec<(HeldId, u64)> {
         let mut moved = Vec::new();
         for (id, hold) in &mut self.things {
             if let Some(at) = hold.settled.iter().position(|(lender, _)| *lender == from) {
@@ -81,7 +81,7 @@ impl LocalHolds {
     }
 }
 
-fn add(settled: &mut Vec<(AttemptId, u64)>, lender: AttemptId, count: u64) {
+fn add(settled: &mut Vec<(RankId, u64)>, lender: RankId, count: u64) {
     match settled.iter_mut().find(|(it, _)| *it == lender) {
         Some((_, settled)) => *settled += count,
         None => settled.push((lender, count)),

@@ -9,10 +9,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 
 use crate::actor_spec::ActorState;
 use crate::call_queue::{CallQueue, Needs, QueueEffect};
+use crate::creation::Creation;
 use crate::dependents::{Callee, Dependents};
 use crate::describe_member::{MemberParts, describe_member};
 use crate::descriptions::{MemberDescription, MemberTopic};
@@ -40,7 +41,7 @@ use crate::task_queue::TaskAnswer;
 /// A process of an application.
 #[derive(Debug)]
 pub struct Member {
-    pub(crate) coordinator: AttemptId,
+    pub(crate) coordinator: RankId,
     last_request: RequestNumber,
     last_call: CallNumber,
     pub(crate) holds: LocalHolds,
@@ -52,7 +53,7 @@ pub struct Member {
     pub(crate) is_working: bool,
     queues: BTreeMap<ActorId, CallQueue>,
     /// Constructor arguments on their way to the coordinator, with the handles in them.
-    pub(crate) creating: BTreeMap<RequestNumber, Vec<HeldId>>,
+    pub(crate) creating: BTreeMap<RequestNumber, Creation>,
     actor: Option<HeldActor>,
     pub(crate) task_calls: TaskCalls,
     pub(crate) task_gate: TaskGate,
@@ -69,7 +70,7 @@ pub struct Member {
 impl Member {
     /// A process that holds nothing.
     #[must_use]
-    pub const fn new(own: AttemptId, coordinator: AttemptId) -> Member {
+    pub const fn new(own: RankId, coordinator: RankId) -> Member {
         Member {
             coordinator,
             last_request: RequestNumber(0),
@@ -94,8 +95,8 @@ impl Member {
 
     /// Whether a connection from this member is let in: one that has ended is not.
     #[must_use]
-    pub fn admits(&self, member: AttemptId) -> bool {
-        self.ended.get(&member.job).is_none_or(|ended| *ended < member.attempt)
+    pub fn admits(&self, member: RankId) -> bool {
+        self.ended.get(&member.job()).is_none_or(|ended| *ended < member.attempt.attempt)
     }
 
     /// Whether nothing is left: no handle, no call, no task, no question. An actor that the process holds
@@ -272,8 +273,8 @@ impl Member {
         self.reconstruct_when_idle(effects);
     }
 
-    /// A method has panicked. No call starts until the actor is constructed anew, which happens after the
-    /// running calls have ended.
+    /// A method has panicked. No call starts until the actor is constructed anew, here or by the end of this
+    /// process, which happens after the running calls have ended.
     pub fn panicked(&mut self, ticket: Ticket, text: String, effects: &mut Vec<MemberEffect>) {
         if let Some(actor) = &mut self.actor {
             actor.gate.shut();
@@ -286,12 +287,12 @@ impl Member {
     pub fn receive(&mut self, frame: FromCoordinator, effects: &mut Vec<MemberEffect>) {
         match frame {
             FromCoordinator::Created { request, result } => {
-                if let Ok(actor) = result {
-                    self.holds.settle(HeldId::Actor(actor), self.coordinator);
+                let Creation { actors, carries } = self.creating.remove(&request).unwrap_or_default();
+                if let Ok(first) = result {
+                    let lent = (0..actors).map(|rank| HeldId::Actor(first.of_rank(rank)));
+                    lent.for_each(|held| self.holds.settle(held, self.coordinator));
                 }
-                for held in self.creating.remove(&request).unwrap_or_default() {
-                    self.release(held, effects);
-                }
+                carries.into_iter().for_each(|held| self.release(held, effects));
                 effects.push(MemberEffect::Created { request, result });
             }
             FromCoordinator::Found { request, actor } => {
@@ -326,7 +327,7 @@ impl Member {
     }
 
     /// A frame of a caller, on a session that the caller dialed.
-    pub fn receive_from_caller(&mut self, from: AttemptId, frame: ToCallee, effects: &mut Vec<MemberEffect>) {
+    pub fn receive_from_caller(&mut self, from: RankId, frame: ToCallee, effects: &mut Vec<MemberEffect>) {
         let mut changes = Vec::new();
         match frame {
             ToCallee::Call { actor, call, request, carries } => {
@@ -357,7 +358,7 @@ impl Member {
     }
 
     /// A frame of the process of an actor or of tasks, on a session that this process dialed.
-    pub fn receive_from_callee(&mut self, from: AttemptId, frame: ToCaller, effects: &mut Vec<MemberEffect>) {
+    pub fn receive_from_callee(&mut self, from: RankId, frame: ToCaller, effects: &mut Vec<MemberEffect>) {
         match frame {
             ToCaller::Answer { actor, call, result, carries } => {
                 let carries = self.accept_all(carries, from, effects);
@@ -424,9 +425,9 @@ impl Member {
         self.carry_out(actor, changes, effects);
     }
 
-    fn member_ended(&mut self, member: AttemptId, effects: &mut Vec<MemberEffect>) {
-        let ended = self.ended.entry(member.job).or_insert(0);
-        *ended = member.attempt.max(*ended);
+    fn member_ended(&mut self, member: RankId, effects: &mut Vec<MemberEffect>) {
+        let ended = self.ended.entry(member.job()).or_insert(0);
+        *ended = member.attempt.attempt.max(*ended);
         self.nodes.member_ended(member);
         effects.push(MemberEffect::Close { member });
         let actors: Vec<ActorId> = self.queues.keys().copied().collect();
@@ -480,7 +481,7 @@ impl Member {
 
     fn refuse(
         &mut self,
-        to: AttemptId,
+        to: RankId,
         call: CallNumber,
         actor: ActorId,
         carries: Vec<HeldId>,

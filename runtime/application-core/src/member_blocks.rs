@@ -1,7 +1,7 @@
 //! Blocked tasks of a process: what their callers and the coordinator are told of them, questions whether
 //! they still are, and the end of those that would wait for ever.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::dependents::Callee;
 use crate::frames::{ToCallee, ToCaller, ToCoordinator};
@@ -44,7 +44,7 @@ impl Member {
     /// The runner of a call says what the call needs before it goes on.
     pub(crate) fn call_blocked(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         call: CallNumber,
         needs: Vec<TaskClass>,
         effects: &mut Vec<MemberEffect>,
@@ -54,13 +54,13 @@ impl Member {
     }
 
     /// A runner takes no tasks for now.
-    pub(crate) fn runner_paused(&mut self, runner: AttemptId, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn runner_paused(&mut self, runner: RankId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_paused(runner);
         self.carry_out_tasks(changes, effects);
     }
 
     /// A runner takes tasks again.
-    pub(crate) fn runner_resumed(&mut self, runner: AttemptId, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn runner_resumed(&mut self, runner: RankId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_resumed(runner);
         self.carry_out_tasks(changes, effects);
     }
@@ -75,7 +75,7 @@ impl Member {
     /// A caller asks whether a task of it is still blocked. If it is not, the caller has been told.
     pub(crate) fn task_probed(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         call: CallNumber,
         probe: u64,
         effects: &mut Vec<MemberEffect>,
@@ -122,7 +122,7 @@ impl Member {
     /// A task of a caller would wait for ever.
     pub(crate) fn task_deadlocked(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         call: CallNumber,
         text: &str,
         effects: &mut Vec<MemberEffect>,
@@ -160,7 +160,7 @@ impl Member {
         if !self.task_probes.ask(task, probe, asker) {
             return;
         }
-        let sent: Vec<(CallNumber, AttemptId)> =
+        let sent: Vec<(CallNumber, RankId)> =
             self.task_calls.blocked_calls(task).filter_map(|(call, to)| Some((call, to?))).collect();
         for (call, to) in &sent {
             let frame = ToCallee::Probe { call: *call, probe };

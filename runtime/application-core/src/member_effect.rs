@@ -1,7 +1,7 @@
 //! What the shell of a member does, in order.
 
 use bytes::Bytes;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::errors::{CallError, CreateError};
 use crate::frames::{ToCallee, ToCaller, ToCoordinator};
@@ -18,27 +18,27 @@ pub enum MemberEffect {
     /// Send this on the session that this process dials to the member.
     ToCallee {
         /// The member.
-        to: AttemptId,
+        to: RankId,
         /// The frame.
         frame: ToCallee,
     },
     /// Send this on the session that the member dialed.
     ToCaller {
         /// The member.
-        to: AttemptId,
+        to: RankId,
         /// The frame.
         frame: ToCaller,
     },
     /// A member has ended: close both call sessions with it, and read nothing more from it.
     Close {
         /// The member.
-        member: AttemptId,
+        member: RankId,
     },
-    /// An actor was created, or not; the process holds one handle.
+    /// Actors were created, or not; the process holds one handle of each.
     Created {
         /// The question.
         request: RequestNumber,
-        /// The answer.
+        /// The actor of rank 0, whose number those of the others follow.
         result: Result<ActorId, CreateError>,
     },
     /// An actor was found, or not; the process holds one handle.
@@ -146,6 +146,8 @@ pub enum MemberEffect {
     Store(ToStore),
     /// Begin nothing new, end what runs, and exit. A process of tasks has none when it gets this.
     End,
+    /// The actor of this process panicked, and its gang begins anew: exit with an error. Nothing runs.
+    Fail,
     /// Stop this running method or task at its next await; its end is told with `finished` or `task_ended`.
     Interrupt {
         /// The call.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{AttemptId, Rendezvous};
+use cohabit_types::{RankId, Rendezvous};
 
 use crate::frames::ToCoordinator;
 use crate::ids::{NodeNumber, ObjectId};
@@ -32,7 +32,7 @@ impl Member {
 
     /// Where a process is reached that the coordinator has named, or the coordinator itself.
     #[must_use]
-    pub fn place_of(&self, member: AttemptId) -> MemberPlace {
+    pub fn place_of(&self, member: RankId) -> MemberPlace {
         let node = if member == self.coordinator { NodeNumber::COORDINATOR } else { self.nodes.of(member) };
         if node == self.nodes.own() {
             return MemberPlace::Here;

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::dependents::Callee;
 use crate::errors::CallError;
@@ -202,7 +202,7 @@ impl Member {
     pub(crate) fn accept_all(
         &mut self,
         carries: Vec<Carried>,
-        from: AttemptId,
+        from: RankId,
         effects: &mut Vec<MemberEffect>,
     ) -> Vec<HeldId> {
         carries.into_iter().map(|carried| self.accept(carried, from, effects)).collect()
@@ -217,7 +217,7 @@ impl Member {
     /// What is sent to a member for handles that the process holds; they are lent to it.
     pub(crate) fn carry_to(
         &mut self,
-        to: AttemptId,
+        to: RankId,
         carries: &[HeldId],
         effects: &mut Vec<MemberEffect>,
     ) -> Vec<Carried> {
@@ -227,7 +227,7 @@ impl Member {
         carried
     }
 
-    fn accept(&mut self, carried: Carried, from: AttemptId, effects: &mut Vec<MemberEffect>) -> HeldId {
+    fn accept(&mut self, carried: Carried, from: RankId, effects: &mut Vec<MemberEffect>) -> HeldId {
         let (object, value) = match carried {
             Carried::Actor(actor) => {
                 self.holds.settle(HeldId::Actor(actor), from);

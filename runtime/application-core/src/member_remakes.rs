@@ -1,6 +1,6 @@
 //! Lost objects that this process has made again: how it tells of the tasks that made them, and calls them.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::dependents::Callee;
 use crate::errors::CallError;
@@ -85,7 +85,7 @@ impl Member {
     pub(crate) fn end_remake(
         &mut self,
         call: CallNumber,
-        runner: Option<AttemptId>,
+        runner: Option<RankId>,
         result: &Result<CallValue, CallError>,
         carries: &[HeldId],
         effects: &mut Vec<MemberEffect>,

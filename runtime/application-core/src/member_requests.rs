@@ -1,6 +1,7 @@
 //! What a process asks the coordinator about actors.
 
-use crate::actor_spec::ActorSpec;
+use crate::actor_spec::GangSpec;
+use crate::creation::Creation;
 use crate::errors::CreateError;
 use crate::frames::ToCoordinator;
 use crate::held::HeldId;
@@ -10,28 +11,27 @@ use crate::member::Member;
 use crate::member_effect::MemberEffect;
 
 impl Member {
-    /// Asks for an actor; the answer is `Created`.
+    /// Asks for actors; the answer is `Created`. `carries` are the handles in the arguments of each, by rank.
     ///
     /// # Errors
     ///
-    /// If the description of the actor breaks a limit.
+    /// If their description breaks a limit.
     pub fn create(
         &mut self,
-        spec: ActorSpec,
-        carries: Vec<HeldId>,
+        gang: GangSpec,
+        carries: Vec<Vec<HeldId>>,
         effects: &mut Vec<MemberEffect>,
     ) -> Result<RequestNumber, CreateError> {
-        spec.check()?;
-        if let Some(unknown) = carries.iter().find(|held| !self.holds.is_held(**held)) {
+        gang.check()?;
+        if let Some(unknown) = carries.iter().flatten().find(|held| !self.holds.is_held(**held)) {
             return Err(CreateError::UnknownHandle(*unknown));
         }
         let request = self.next_request();
-        for held in &carries {
-            self.holds.add(*held);
-        }
-        let carried = self.carry_all(&carries, effects);
-        self.creating.insert(request, carries);
-        let frame = ToCoordinator::Create { request, spec, carries: carried };
+        carries.iter().flatten().for_each(|held| _ = self.holds.add(*held));
+        let carried = carries.iter().map(|it| self.carry_all(it, effects)).collect();
+        let (actors, carries) = (gang.actors.len() as u32, carries.into_iter().flatten().collect());
+        self.creating.insert(request, Creation { actors, carries });
+        let frame = ToCoordinator::Create { request, gang, carries: carried };
         effects.push(MemberEffect::ToCoordinator(frame));
         Ok(request)
     }

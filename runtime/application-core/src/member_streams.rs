@@ -1,7 +1,7 @@
 //! The streams of tasks: items that a process makes, and those that it reads.
 
 use bytes::Bytes;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::errors::CallError;
 use crate::frames::{ToCallee, ToCaller};
@@ -60,7 +60,7 @@ impl Member {
     /// A runner has made an item of a task of this process.
     pub(crate) fn item_arrives(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         arrived: ArrivedItem,
         effects: &mut Vec<MemberEffect>,
     ) {
@@ -75,7 +75,7 @@ impl Member {
     /// A caller has read items of a task that it sent.
     pub(crate) fn credited(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         call: CallNumber,
         read: ItemTotal,
         effects: &mut Vec<MemberEffect>,

@@ -1,6 +1,6 @@
 //! The tasks of a process: those that it calls, and those that it runs.
 
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use crate::dependents::Callee;
 use crate::errors::CallError;
@@ -169,7 +169,7 @@ impl Member {
     pub(crate) fn runner_joined(
         &mut self,
         class: TaskClass,
-        runner: AttemptId,
+        runner: RankId,
         effects: &mut Vec<MemberEffect>,
     ) {
         if self.admits(runner) {
@@ -179,13 +179,13 @@ impl Member {
     }
 
     /// A runner gets no more tasks.
-    pub(crate) fn runner_leaves(&mut self, runner: AttemptId, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn runner_leaves(&mut self, runner: RankId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_leaves(runner);
         self.carry_out_tasks(changes, effects);
     }
 
     /// A runner has ended in order.
-    pub(crate) fn runner_ended(&mut self, runner: AttemptId, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn runner_ended(&mut self, runner: RankId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_ended(runner);
         self.carry_out_tasks(changes, effects);
         self.report_anew(|_| true, effects);
@@ -198,7 +198,7 @@ impl Member {
     }
 
     /// A process has ended: as a runner of tasks of this one, and as a caller of tasks that run here.
-    pub(crate) fn end_tasks_of(&mut self, member: AttemptId, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn end_tasks_of(&mut self, member: RankId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_died(member);
         self.carry_out_tasks(changes, effects);
         self.report_anew(|_| true, effects);
@@ -224,7 +224,7 @@ impl Member {
     /// A caller has sent a task.
     pub(crate) fn task_arrives(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         call: CallNumber,
         task: TaskRequest,
         carries: Vec<HeldId>,
@@ -236,12 +236,7 @@ impl Member {
     }
 
     /// A caller needs the value of one of its tasks no more.
-    pub(crate) fn cancel_task_of(
-        &mut self,
-        from: AttemptId,
-        call: CallNumber,
-        effects: &mut Vec<MemberEffect>,
-    ) {
+    pub(crate) fn cancel_task_of(&mut self, from: RankId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
         let mut changes = Vec::new();
         self.task_gate.cancel(from, call, &mut changes);
         self.pass_tasks(changes, effects);
@@ -250,7 +245,7 @@ impl Member {
     /// A runner has ended a task of this process.
     pub(crate) fn task_ran(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         answer: TaskAnswer,
         took: Span,
         effects: &mut Vec<MemberEffect>,
@@ -262,36 +257,26 @@ impl Member {
     }
 
     /// A task of this process waits at its runner for calls of its own.
-    pub(crate) fn task_parked(&mut self, from: AttemptId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn task_parked(&mut self, from: RankId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.parked(from, call);
         self.carry_out_tasks(changes, effects);
     }
 
     /// A runner has started a task that this process wanted back.
-    pub(crate) fn task_kept(&mut self, from: AttemptId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn task_kept(&mut self, from: RankId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.kept(from, call);
         self.carry_out_tasks(changes, effects);
     }
 
     /// A caller wants one of its tasks back.
-    pub(crate) fn recall_task_of(
-        &mut self,
-        from: AttemptId,
-        call: CallNumber,
-        effects: &mut Vec<MemberEffect>,
-    ) {
+    pub(crate) fn recall_task_of(&mut self, from: RankId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
         let mut changes = Vec::new();
         self.task_gate.recall(from, call, &mut changes);
         self.pass_tasks(changes, effects);
     }
 
     /// A runner will not start a task of this process.
-    pub(crate) fn task_returned(
-        &mut self,
-        from: AttemptId,
-        call: CallNumber,
-        effects: &mut Vec<MemberEffect>,
-    ) {
+    pub(crate) fn task_returned(&mut self, from: RankId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.returned(from, call);
         self.carry_out_tasks(changes, effects);
         self.report_anew(|asked| asked == call, effects);
@@ -382,7 +367,7 @@ impl Member {
     /// Sends a caller that has not ended a frame, and gives back the handles in the arguments of its task.
     pub(crate) fn answer_task(
         &mut self,
-        to: AttemptId,
+        to: RankId,
         frame: ToCaller,
         arguments: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,

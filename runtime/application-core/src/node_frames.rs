@@ -1,7 +1,7 @@
 //! What the coordinator and the stores of nodes tell each other. The store of the coordinator's own node is
 //! in its process, those of further nodes are members.
 
-use cohabit_types::{AttemptId, Rendezvous};
+use cohabit_types::{RankId, Rendezvous};
 use serde::{Deserialize, Serialize};
 
 use crate::errors::CallError;
@@ -19,7 +19,7 @@ pub enum ToStore {
     /// A process of this node has ended: of the objects that it named, these alone are held.
     Forget {
         /// The process.
-        maker: AttemptId,
+        maker: RankId,
         /// What somebody holds.
         keep: Vec<ObjectId>,
     },

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, JobId, Rendezvous};
+use cohabit_types::{JobId, RankId, Rendezvous};
 
 use crate::actor_spec::ActorState;
 use crate::coordinator_effect::CoordinatorEffect;
@@ -38,11 +38,11 @@ pub(crate) struct Nodes {
     all: Vec<Node>,
     names: BTreeMap<String, NodeNumber>,
     /// The processes of further nodes, until everything is known that anybody got from them.
-    members: BTreeMap<AttemptId, NodeNumber>,
+    members: BTreeMap<RankId, NodeNumber>,
     /// The jobs of stores, until they have ended.
     jobs: BTreeMap<JobId, NodeNumber>,
     /// What processes have said as stores of which the head has not yet told that they are.
-    early: BTreeMap<AttemptId, Vec<FromStore>>,
+    early: BTreeMap<RankId, Vec<FromStore>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ enum StorePhase {
     /// It has a job, of which no process listens.
     Waiting(JobId),
     /// This process is the store.
-    Listens(AttemptId),
+    Listens(RankId),
     /// It has failed too often: why the last time.
     GivenUp(String),
 }
@@ -92,7 +92,7 @@ impl Nodes {
     /// A process has connected for the first time: its node. It is told what it needs to reach others.
     pub(crate) fn place(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         name: &str,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> NodeNumber {
@@ -163,7 +163,7 @@ impl Nodes {
                 StoreChange::Failed(node, text)
             }
             None => match it.store {
-                StorePhase::Listens(member) if member.attempt <= report.ended_attempts => {
+                StorePhase::Listens(member) if member.attempt.attempt <= report.ended_attempts => {
                     it.store = StorePhase::Waiting(job);
                     it.at = None;
                     StoreChange::Restarts(node)
@@ -182,13 +182,13 @@ impl Nodes {
     /// from now on. `members` are told.
     pub(crate) fn listens<'a>(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         at: Rendezvous,
-        members: impl IntoIterator<Item = &'a AttemptId>,
+        members: impl IntoIterator<Item = &'a RankId>,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Option<NodeNumber> {
-        let node = *self.jobs.get(&member.job)?;
-        let it = self.get_mut(node).filter(|it| it.store == StorePhase::Waiting(member.job))?;
+        let node = *self.jobs.get(&member.job())?;
+        let it = self.get_mut(node).filter(|it| it.store == StorePhase::Waiting(member.job()))?;
         it.store = StorePhase::Listens(member);
         it.failures = 0;
         it.at = Some(at.clone());
@@ -200,8 +200,8 @@ impl Nodes {
     }
 
     /// The node whose live store this process is.
-    pub(crate) fn of_store(&self, member: AttemptId) -> Option<NodeNumber> {
-        let node = *self.jobs.get(&member.job)?;
+    pub(crate) fn of_store(&self, member: RankId) -> Option<NodeNumber> {
+        let node = *self.jobs.get(&member.job())?;
         (self.get(node)?.store == StorePhase::Listens(member)).then_some(node)
     }
 
@@ -214,7 +214,7 @@ impl Nodes {
     }
 
     /// Keeps what a process says as a store until it is known that it is the next one.
-    pub(crate) fn keep_early(&mut self, member: AttemptId, frame: FromStore) {
+    pub(crate) fn keep_early(&mut self, member: RankId, frame: FromStore) {
         let frames = self.early.entry(member).or_default();
         // Nobody uses a store that has not said that it listens, which is its first word.
         if frames.len() < MAX_EARLY_FRAMES {
@@ -223,23 +223,23 @@ impl Nodes {
     }
 
     /// What a process has said that is the next store now.
-    pub(crate) fn take_early(&mut self, member: AttemptId) -> Vec<FromStore> {
-        let is_next = self.jobs.contains_key(&member.job);
+    pub(crate) fn take_early(&mut self, member: RankId) -> Vec<FromStore> {
+        let is_next = self.jobs.contains_key(&member.job());
         if is_next { self.early.remove(&member).unwrap_or_default() } else { Vec::new() }
     }
 
     /// A process has ended.
-    pub(crate) fn member_ended(&mut self, member: AttemptId) {
+    pub(crate) fn member_ended(&mut self, member: RankId) {
         self.early.remove(&member);
     }
 
     /// Everything is known that anybody got from a process that has ended.
-    pub(crate) fn forget(&mut self, member: AttemptId) {
+    pub(crate) fn forget(&mut self, member: RankId) {
         self.members.remove(&member);
     }
 
     /// The node of a process.
-    pub(crate) fn of(&self, member: AttemptId) -> NodeNumber {
+    pub(crate) fn of(&self, member: RankId) -> NodeNumber {
         self.members.get(&member).copied().unwrap_or(NodeNumber::COORDINATOR)
     }
 
@@ -363,14 +363,14 @@ impl StorePhase {
     const fn job(&self) -> Option<JobId> {
         match self {
             StorePhase::Waiting(job) => Some(*job),
-            StorePhase::Listens(member) => Some(member.job),
+            StorePhase::Listens(member) => Some(member.job()),
             StorePhase::Own | StorePhase::Missing | StorePhase::Submitting | StorePhase::GivenUp(_) => None,
         }
     }
 }
 
 /// The process that a frame names and that its receiver may call.
-fn named(frame: &FromCoordinator) -> Option<AttemptId> {
+fn named(frame: &FromCoordinator) -> Option<RankId> {
     if let FromCoordinator::RunnerJoined { runner, .. } = frame {
         Some(*runner)
     } else if let FromCoordinator::State { state: ActorState::Ready { member, .. }, .. } = frame {

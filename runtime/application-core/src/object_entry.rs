@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::object_store_effect::{ObjectKind, ObjectPlace};
 
@@ -16,9 +16,9 @@ pub(crate) struct ObjectEntry {
     pub(crate) progress: ObjectProgress,
     pub(crate) holding: Holding,
     /// Mappings by member. Memory that is mapped stays.
-    pub(crate) mapped: BTreeMap<AttemptId, u64>,
+    pub(crate) mapped: BTreeMap<RankId, u64>,
     /// Readers that wait for it, in order; one may wait several times.
-    pub(crate) readers: Vec<AttemptId>,
+    pub(crate) readers: Vec<RankId>,
     /// The coordinator was asked for it, and has not answered.
     pub(crate) is_asked: bool,
     /// Its key among the cold objects, when it is one.
@@ -36,11 +36,11 @@ pub(crate) enum ObjectProgress {
     Fetching,
     /// Its maker waits for room.
     Awaiting {
-        maker: AttemptId,
+        maker: RankId,
     },
     /// Its maker has memory and fills it.
     Reserved {
-        maker: AttemptId,
+        maker: RankId,
     },
     InMemory,
     /// It is in memory, and its spill file is being written.
@@ -87,7 +87,7 @@ impl ObjectProgress {
     }
 
     /// Who has reserved it and not filled it.
-    pub(crate) const fn unfilled_by(self) -> Option<AttemptId> {
+    pub(crate) const fn unfilled_by(self) -> Option<RankId> {
         match self {
             ObjectProgress::Awaiting { maker } | ObjectProgress::Reserved { maker } => Some(maker),
             ObjectProgress::Wanted

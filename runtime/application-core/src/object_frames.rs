@@ -1,6 +1,6 @@
 //! What processes and the coordinator tell each other about objects.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::CallError;
@@ -30,7 +30,7 @@ pub enum ToDirectory {
         /// The reference.
         object: ObjectId,
         /// From whom it came: if nothing is known of it when that process has ended, it is lost.
-        lender: AttemptId,
+        lender: RankId,
     },
     /// The member has put an object into the store of its node: this is a lend of it to the member.
     Stored {
@@ -60,7 +60,7 @@ pub enum ToDirectory {
         /// The number in `Remake`.
         remake: u32,
         /// The runner.
-        runner: AttemptId,
+        runner: RankId,
     },
     /// An object could not be made again as `Remake` asked for.
     NotRemade {

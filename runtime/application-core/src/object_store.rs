@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::ids::ObjectId;
 use crate::object_entry::{Holding, ObjectEntry, ObjectProgress};
@@ -122,7 +122,7 @@ impl ObjectStore {
 
     /// Whether this member has reserved the object and not filled it.
     #[must_use]
-    pub fn is_made_by(&self, object: ObjectId, member: AttemptId) -> bool {
+    pub fn is_made_by(&self, object: ObjectId, member: RankId) -> bool {
         self.progress(object).and_then(ObjectProgress::unfilled_by) == Some(member)
     }
 
@@ -133,7 +133,7 @@ impl ObjectStore {
         object: ObjectId,
         bytes: u64,
         kind: ObjectKind,
-        maker: AttemptId,
+        maker: RankId,
         effects: &mut StoreEffects,
     ) {
         let wanted = self.progress(object);
@@ -177,7 +177,7 @@ impl ObjectStore {
 
     /// A maker gives up an object: it waits for room, is being filled, or is complete and nobody else knows
     /// of it.
-    pub fn abandoned(&mut self, object: ObjectId, maker: AttemptId, effects: &mut StoreEffects) {
+    pub fn abandoned(&mut self, object: ObjectId, maker: RankId, effects: &mut StoreEffects) {
         let Some(entry) = self.objects.get(&object) else { return };
         match entry.progress.unfilled_by() {
             Some(by) if by == maker => {
@@ -209,7 +209,7 @@ impl ObjectStore {
     }
 
     /// A maker or a reader that waits for room has waited long enough. Nothing happens if it does not wait.
-    pub fn timed_out(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
+    pub fn timed_out(&mut self, object: ObjectId, by: RankId, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
         match stored.progress {
             ObjectProgress::Awaiting { maker } if maker == by => {
@@ -233,7 +233,7 @@ impl ObjectStore {
     }
 
     /// A reader wants an object: `HandOver`, `Refuse` or `Lose`, now or later.
-    pub fn wanted(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
+    pub fn wanted(&mut self, object: ObjectId, by: RankId, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.get_mut(&object) else {
             return self.wanted_from_elsewhere(object, by, effects);
         };
@@ -258,14 +258,14 @@ impl ObjectStore {
     }
 
     /// A member maps an object that was not handed over for it: as its maker, for example.
-    pub fn mapped(&mut self, object: ObjectId, by: AttemptId) {
+    pub fn mapped(&mut self, object: ObjectId, by: RankId) {
         if let Some(ObjectProgress::InMemory | ObjectProgress::Spilling) = self.progress(object) {
             self.add_mapping(object, by);
         }
     }
 
     /// One mapping by a member has ended.
-    pub fn unmapped(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
+    pub fn unmapped(&mut self, object: ObjectId, by: RankId, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
         let Some(count) = stored.mapped.get_mut(&by) else { return };
         *count -= 1;
@@ -277,7 +277,7 @@ impl ObjectStore {
     }
 
     /// A member has ended: it maps, makes and wants nothing any more.
-    pub fn member_ended(&mut self, by: AttemptId, effects: &mut StoreEffects) {
+    pub fn member_ended(&mut self, by: RankId, effects: &mut StoreEffects) {
         let objects: Vec<ObjectId> = self.objects.keys().copied().collect();
         for object in objects {
             let Some(stored) = self.objects.get_mut(&object) else { continue };
@@ -296,7 +296,7 @@ impl ObjectStore {
     }
 
     /// A maker has ended, and of all that it named somebody holds these objects alone: the others are freed.
-    pub fn forget(&mut self, maker: AttemptId, keep: &BTreeSet<ObjectId>, effects: &mut StoreEffects) {
+    pub fn forget(&mut self, maker: RankId, keep: &BTreeSet<ObjectId>, effects: &mut StoreEffects) {
         let named = ObjectId { maker, number: 0 }..=ObjectId { maker, number: u64::MAX };
         let objects = self.objects.range(named).map(|(object, _)| *object);
         let unheld: Vec<ObjectId> = objects.filter(|object| !keep.contains(object)).collect();
@@ -425,25 +425,25 @@ impl ObjectStore {
         self.settle(object, effects);
     }
 
-    fn hand_over(&mut self, object: ObjectId, to: AttemptId, effects: &mut StoreEffects) {
+    fn hand_over(&mut self, object: ObjectId, to: RankId, effects: &mut StoreEffects) {
         self.add_mapping(object, to);
         effects.push(ObjectStoreEffect::HandOver { object, to });
     }
 
-    fn add_mapping(&mut self, object: ObjectId, by: AttemptId) {
+    fn add_mapping(&mut self, object: ObjectId, by: RankId) {
         self.use_now(object);
         let stored = self.objects.get_mut(&object).expect("it is there");
         *stored.mapped.entry(by).or_insert(0) += 1;
     }
 }
 
-pub(crate) const fn refusal(object: ObjectId, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
+pub(crate) const fn refusal(object: ObjectId, to: RankId, reason: StoreRefusal) -> ObjectStoreEffect {
     ObjectStoreEffect::Refuse { object, to, reason }
 }
 
 pub(crate) fn refuse(
     object: ObjectId,
-    readers: Vec<AttemptId>,
+    readers: Vec<RankId>,
     reason: StoreRefusal,
     effects: &mut StoreEffects,
 ) {

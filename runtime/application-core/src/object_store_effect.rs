@@ -1,6 +1,6 @@
 //! What the store of a node knows objects by, and what its shell does, in order.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::CallError;
@@ -77,14 +77,14 @@ pub enum ObjectStoreEffect {
         /// Its size.
         bytes: u64,
         /// Who fills it.
-        maker: AttemptId,
+        maker: RankId,
     },
     /// Give the sealed memory to a reader. It counts as mapped by it from now on, until `unmapped`.
     HandOver {
         /// The object.
         object: ObjectId,
         /// The reader.
-        to: AttemptId,
+        to: RankId,
     },
     /// Copy the object to disk, keep its memory, and say `spilled`.
     Spill {
@@ -108,7 +108,7 @@ pub enum ObjectStoreEffect {
         /// The object.
         object: ObjectId,
         /// Who asked.
-        to: AttemptId,
+        to: RankId,
         /// Why.
         reason: StoreRefusal,
     },
@@ -117,7 +117,7 @@ pub enum ObjectStoreEffect {
         /// The object.
         object: ObjectId,
         /// The reader.
-        to: AttemptId,
+        to: RankId,
     },
     /// Ask the coordinator for an object that is not here: it answers by `fetch` or `lost`.
     Ask {
@@ -148,7 +148,7 @@ pub enum ObjectStoreEffect {
         /// The object.
         object: ObjectId,
         /// The reader.
-        to: AttemptId,
+        to: RankId,
         /// What the coordinator says.
         error: CallError,
     },

@@ -6,7 +6,7 @@
 
 use std::mem;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::errors::CallError;
 use crate::ids::ObjectId;
@@ -108,12 +108,7 @@ impl ObjectStore {
     }
 
     /// The first wish for an object that is not here.
-    pub(crate) fn wanted_from_elsewhere(
-        &mut self,
-        object: ObjectId,
-        by: AttemptId,
-        effects: &mut StoreEffects,
-    ) {
+    pub(crate) fn wanted_from_elsewhere(&mut self, object: ObjectId, by: RankId, effects: &mut StoreEffects) {
         if self.objects.len() >= self.most_objects {
             let reason = StoreRefusal::TooMany { limit: self.most_objects };
             return effects.push(refusal(object, by, reason));
@@ -125,7 +120,7 @@ impl ObjectStore {
     /// An object is not made here: its readers wait for another node.
     pub(crate) fn want_from_elsewhere(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         let is_asked = self.become_wanted(object);
-        let waits = |to: &AttemptId| ObjectStoreEffect::AwaitFetch { object, to: *to };
+        let waits = |to: &RankId| ObjectStoreEffect::AwaitFetch { object, to: *to };
         effects.extend(self.objects[&object].readers.iter().map(waits));
         if !is_asked {
             effects.push(ObjectStoreEffect::Ask { object });

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
@@ -64,9 +64,9 @@ pub(crate) enum Place {
     /// It was not sent, or its runner has it no longer.
     Waiting,
     /// It was sent to a runner, whose window it takes up by so much.
-    InFlight { at: AttemptId, work: Span, recall: Recall },
+    InFlight { at: RankId, work: Span, recall: Recall },
     /// It waits at its runner for calls of its own.
-    Parked { at: AttemptId },
+    Parked { at: RankId },
 }
 
 /// Whether a runner was asked to return a task that it has got.
@@ -83,7 +83,7 @@ pub(crate) enum Recall {
 
 impl Place {
     /// The runner that has the task.
-    pub(crate) const fn runner(self) -> Option<AttemptId> {
+    pub(crate) const fn runner(self) -> Option<RankId> {
         match self {
             Place::Waiting => None,
             Place::InFlight { at, .. } | Place::Parked { at } => Some(at),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::dependents::Callee;
 use crate::held::HeldId;
@@ -15,7 +15,7 @@ use crate::object_value::{ObjectValue, StoredObject};
 /// The references of a process.
 #[derive(Debug)]
 pub(crate) struct References {
-    own: AttemptId,
+    own: RankId,
     /// How many names this process has made.
     named: u64,
     all: BTreeMap<ObjectId, Reference>,
@@ -77,7 +77,7 @@ pub(crate) enum Dropped {
 }
 
 impl References {
-    pub(crate) const fn new(own: AttemptId) -> References {
+    pub(crate) const fn new(own: RankId) -> References {
         References { own, named: 0, all: BTreeMap::new(), calls: BTreeMap::new() }
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LinkNumber;
@@ -16,9 +16,9 @@ use crate::ids::LinkNumber;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionHello {
     /// The member that sends this.
-    pub from: AttemptId,
+    pub from: RankId,
     /// The member that it wants to talk to; anybody else closes the connection.
-    pub to: AttemptId,
+    pub to: RankId,
     /// Which connection of the session this is. The answer repeats it.
     pub link: LinkNumber,
     /// The number of the last frame that the sender has received.
@@ -48,22 +48,20 @@ pub enum Packet<F> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// A connection for or from somebody else.
-    #[error("a connection from {from} to {to} for the session of {own} with {peer}")]
+    #[error("a connection from {} to {} for the session of {own} with {peer}", hello.from, hello.to)]
     WrongMember {
-        /// Who sent it.
-        from: AttemptId,
-        /// For whom.
-        to: AttemptId,
+        /// What was said on it.
+        hello: Box<SessionHello>,
         /// This end.
-        own: AttemptId,
+        own: RankId,
         /// The other end.
-        peer: AttemptId,
+        peer: RankId,
     },
     /// A frame is missing.
     #[error("{peer} sent frame {number} after frame {received}")]
     Gap {
         /// The other end.
-        peer: AttemptId,
+        peer: RankId,
         /// The frame that came.
         number: u64,
         /// The frame before.
@@ -73,7 +71,7 @@ pub enum SessionError {
     #[error("{peer} has received {received} frames of {sent}")]
     NeverSent {
         /// The other end.
-        peer: AttemptId,
+        peer: RankId,
         /// What it says.
         received: u64,
         /// What was sent.
@@ -83,7 +81,7 @@ pub enum SessionError {
     #[error("{peer} has received {received} frames and had acknowledged {acknowledged}")]
     Forgotten {
         /// The other end.
-        peer: AttemptId,
+        peer: RankId,
         /// What it says.
         received: u64,
         /// What it had said.
@@ -94,8 +92,8 @@ pub enum SessionError {
 /// One end of a session; `F` is a frame that it sends, in the form in which it is sent again.
 #[derive(Debug)]
 pub struct Session<F> {
-    own: AttemptId,
-    peer: AttemptId,
+    own: RankId,
+    peer: RankId,
     /// Number of the last frame that was sent.
     sent: u64,
     /// The last of the frames that were sent.
@@ -120,7 +118,7 @@ enum LinkProgress {
 impl<F: Clone> Session<F> {
     /// A new session between two members that have never talked.
     #[must_use]
-    pub const fn new(own: AttemptId, peer: AttemptId) -> Session<F> {
+    pub const fn new(own: RankId, peer: RankId) -> Session<F> {
         Session {
             own,
             peer,
@@ -252,12 +250,11 @@ impl<F: Clone> Session<F> {
     }
 
     fn check_members(&self, hello: &SessionHello) -> Result<(), SessionError> {
-        let SessionHello { from, to, .. } = *hello;
         let (own, peer) = (self.own, self.peer);
-        if (from, to) == (peer, own) {
+        if (hello.from, hello.to) == (peer, own) {
             Ok(())
         } else {
-            Err(SessionError::WrongMember { from, to, own, peer })
+            Err(SessionError::WrongMember { hello: Box::new(*hello), own, peer })
         }
     }
 

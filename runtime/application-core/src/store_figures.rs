@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ObjectId;
@@ -35,7 +35,7 @@ pub struct ObjectFigures {
     /// Where it is; none while it waits for room.
     pub place: Option<ObjectPlace>,
     /// Who maps it, and how often.
-    pub mapped: Vec<(AttemptId, u64)>,
+    pub mapped: Vec<(RankId, u64)>,
 }
 
 impl StoreFigures {

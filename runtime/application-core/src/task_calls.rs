@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use crate::ended_tasks::EndedTasks;
 use crate::errors::CallError;
@@ -165,7 +165,7 @@ impl TaskCalls {
     /// A runner has answered. The answer comes back if the runner has no such task.
     pub(crate) fn answered(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         answer: TaskAnswer,
         took: Span,
     ) -> Result<ClassEffects, TaskAnswer> {
@@ -199,26 +199,26 @@ impl TaskCalls {
     }
 
     /// An item of a stream has arrived. Whether it is the runner's to send and somebody waits for it.
-    pub(crate) fn item(&mut self, from: AttemptId, call: CallNumber, number: u64, bytes: u64) -> bool {
+    pub(crate) fn item(&mut self, from: RankId, call: CallNumber, number: u64, bytes: u64) -> bool {
         self.queue_of(call).is_some_and(|queue| queue.item(from, call, number, bytes))
     }
 
     /// The first unread item of a stream was read: who is told of how many now.
-    pub(crate) fn read(&mut self, call: CallNumber) -> Option<(AttemptId, ItemTotal)> {
+    pub(crate) fn read(&mut self, call: CallNumber) -> Option<(RankId, ItemTotal)> {
         self.queue_of(call)?.read(call)
     }
 
-    pub(crate) fn parked(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
+    pub(crate) fn parked(&mut self, from: RankId, call: CallNumber) -> Option<ClassEffects> {
         let class = self.calls.get(&call)?.clone();
         Some(self.change(class, |queue, _, _| queue.parked(from, call)))
     }
 
-    pub(crate) fn kept(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
+    pub(crate) fn kept(&mut self, from: RankId, call: CallNumber) -> Option<ClassEffects> {
         let class = self.calls.get(&call)?.clone();
         Some(self.change(class, |queue, _, _| queue.kept(from, call)))
     }
 
-    pub(crate) fn returned(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
+    pub(crate) fn returned(&mut self, from: RankId, call: CallNumber) -> Option<ClassEffects> {
         let class = self.calls.get(&call)?.clone();
         Some(self.change(class, |queue, _, effects| queue.returned(from, call, effects)))
     }
@@ -226,23 +226,23 @@ impl TaskCalls {
     pub(crate) fn runner_joined(
         &mut self,
         class: TaskClass,
-        runner: AttemptId,
+        runner: RankId,
         node: NodeNumber,
     ) -> ClassEffects {
         self.change(class, |queue, _, _| queue.join(runner, node))
     }
 
-    pub(crate) fn runner_leaves(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+    pub(crate) fn runner_leaves(&mut self, runner: RankId) -> Option<ClassEffects> {
         let class = self.class_with(runner)?;
         Some(self.change(class, |queue, estimates, effects| queue.lease_ends(runner, estimates, effects)))
     }
 
-    pub(crate) fn runner_ended(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+    pub(crate) fn runner_ended(&mut self, runner: RankId) -> Option<ClassEffects> {
         let class = self.class_with(runner)?;
         Some(self.change(class, |queue, _, effects| queue.all_returned(runner, effects)))
     }
 
-    pub(crate) fn runner_died(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+    pub(crate) fn runner_died(&mut self, runner: RankId) -> Option<ClassEffects> {
         let class = self.class_with(runner)?;
         Some(self.change(class, |queue, _, effects| queue.runner_died(runner, effects)))
     }
@@ -252,13 +252,13 @@ impl TaskCalls {
     }
 
     /// A runner takes no tasks for now.
-    pub(crate) fn runner_paused(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+    pub(crate) fn runner_paused(&mut self, runner: RankId) -> Option<ClassEffects> {
         let class = self.class_with(runner)?;
         Some(self.change(class, |queue, _, _| queue.pause(runner)))
     }
 
     /// A runner takes tasks again.
-    pub(crate) fn runner_resumed(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+    pub(crate) fn runner_resumed(&mut self, runner: RankId) -> Option<ClassEffects> {
         let class = self.class_with(runner)?;
         Some(self.change(class, |queue, _, _| queue.resume(runner)))
     }
@@ -266,7 +266,7 @@ impl TaskCalls {
     /// The runner of a task says what the task needs before it goes on.
     pub(crate) fn call_blocked(
         &mut self,
-        from: AttemptId,
+        from: RankId,
         call: CallNumber,
         needs: Vec<TaskClass>,
     ) -> Option<ClassEffects> {
@@ -301,10 +301,7 @@ impl TaskCalls {
     }
 
     /// The calls of a running task that are blocked, with their runners if they were sent.
-    pub(crate) fn blocked_calls(
-        &self,
-        caller: Ticket,
-    ) -> impl Iterator<Item = (CallNumber, Option<AttemptId>)> {
+    pub(crate) fn blocked_calls(&self, caller: Ticket) -> impl Iterator<Item = (CallNumber, Option<RankId>)> {
         self.classes.values().flat_map(move |queue| queue.blocked_calls(caller))
     }
 
@@ -322,7 +319,7 @@ impl TaskCalls {
     }
 
     /// The class of a runner that is known. There are few classes, and runners seldom come and go.
-    fn class_with(&self, runner: AttemptId) -> Option<TaskClass> {
+    fn class_with(&self, runner: RankId) -> Option<TaskClass> {
         let known = self.classes.iter().find(|(_, queue)| queue.knows(runner));
         known.map(|(class, _)| class.clone())
     }

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use crate::descriptions::StartedTaskDescription;
 use crate::errors::CallError;
@@ -31,7 +31,7 @@ pub(crate) struct TaskGate {
     started: BTreeMap<Ticket, StartedTask>,
     /// Number of started tasks that are not parked.
     active: usize,
-    tickets: BTreeMap<(AttemptId, CallNumber), (Reverse<u32>, Ticket)>,
+    tickets: BTreeMap<(RankId, CallNumber), (Reverse<u32>, Ticket)>,
     rest: u64,
     activity: Activity,
     /// Where tasks keep GPUs while they wait.
@@ -67,7 +67,7 @@ enum Activity {
 
 #[derive(Debug)]
 struct WaitingTask {
-    caller: AttemptId,
+    caller: RankId,
     call: CallNumber,
     task: TaskRequest,
     carries: Vec<HeldId>,
@@ -75,7 +75,7 @@ struct WaitingTask {
 
 #[derive(Debug)]
 struct StartedTask {
-    caller: AttemptId,
+    caller: RankId,
     call: CallNumber,
     depth: u32,
     step: TaskStep,
@@ -117,29 +117,29 @@ pub(crate) enum TaskGateEffect {
     },
     /// A task will never start: it was cancelled, or its caller has ended.
     Drop {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         carries: Vec<HeldId>,
     },
     /// A task will not start here.
     Return {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         carries: Vec<HeldId>,
     },
     /// A task that is wanted back has started.
     Kept {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
     },
     /// A task waits for the first time.
     Parked {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
     },
     /// What a task needs before it goes on has changed.
     Blocked {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         needs: Vec<TaskClass>,
     },
@@ -149,14 +149,14 @@ pub(crate) enum TaskGateEffect {
     },
     /// A caller should send no tasks for now, or may again.
     Pause {
-        caller: AttemptId,
+        caller: RankId,
     },
     Resume {
-        caller: AttemptId,
+        caller: RankId,
     },
     /// A task that has not started fails.
     Fail {
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         carries: Vec<HeldId>,
         error: CallError,
@@ -218,7 +218,7 @@ impl TaskGate {
     /// A task has come.
     pub(crate) fn arrive(
         &mut self,
-        caller: AttemptId,
+        caller: RankId,
         call: CallNumber,
         task: TaskRequest,
         carries: Vec<HeldId>,
@@ -245,7 +245,7 @@ impl TaskGate {
     }
 
     /// A started task has ended: whose it was.
-    pub(crate) fn finish(&mut self, ticket: Ticket) -> Option<(AttemptId, CallNumber)> {
+    pub(crate) fn finish(&mut self, ticket: Ticket) -> Option<(RankId, CallNumber)> {
         let ended = self.started.remove(&ticket)?;
         self.active -= usize::from(ended.step == TaskStep::Active);
         self.tickets.remove(&(ended.caller, ended.call));
@@ -291,7 +291,7 @@ impl TaskGate {
     }
 
     /// The caller wants a task back, unless it has started or ended.
-    pub(crate) fn recall(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
+    pub(crate) fn recall(&mut self, caller: RankId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
         let Some(key) = self.tickets.get(&(caller, call)).copied() else { return };
         match self.waiting.remove(&key) {
             Some(WaitingTask { carries, .. }) => {
@@ -309,14 +309,14 @@ impl TaskGate {
     }
 
     /// A started task has made an item: for whom, and its number, if it is to be sent.
-    pub(crate) fn make(&mut self, ticket: Ticket, bytes: u64) -> Option<(AttemptId, CallNumber, u64)> {
+    pub(crate) fn make(&mut self, ticket: Ticket, bytes: u64) -> Option<(RankId, CallNumber, u64)> {
         let task = self.started.get_mut(&ticket)?;
         let number = task.stream.make(bytes)?;
         Some((task.caller, task.call, number))
     }
 
     /// Items were read. The task that may go on making them.
-    pub(crate) fn credit(&mut self, caller: AttemptId, call: CallNumber, read: ItemTotal) -> Option<Ticket> {
+    pub(crate) fn credit(&mut self, caller: RankId, call: CallNumber, read: ItemTotal) -> Option<Ticket> {
         let key = self.tickets.get(&(caller, call)).copied()?;
         // One that waits can be sent again, after items have arrived from an earlier runner.
         if let Some(position) = self.waiting.get_mut(&key).and_then(|task| task.task.resume.as_mut()) {
@@ -327,7 +327,7 @@ impl TaskGate {
     }
 
     /// The caller needs no answer any more.
-    pub(crate) fn cancel(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
+    pub(crate) fn cancel(&mut self, caller: RankId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
         if let Some(key) = self.tickets.get(&(caller, call)).copied() {
             self.end_task(key, effects);
             self.advance(effects);
@@ -335,7 +335,7 @@ impl TaskGate {
     }
 
     /// A caller has ended: none of its tasks starts any more.
-    pub(crate) fn caller_ended(&mut self, caller: AttemptId, effects: &mut Vec<TaskGateEffect>) {
+    pub(crate) fn caller_ended(&mut self, caller: RankId, effects: &mut Vec<TaskGateEffect>) {
         let all = (caller, CallNumber(0))..=(caller, CallNumber(u64::MAX));
         let keys: Vec<_> = self.tickets.range(all).map(|(_, key)| *key).collect();
         for key in keys {
@@ -443,12 +443,12 @@ impl TaskGate {
     }
 
     /// Who has called a started task.
-    pub(crate) fn caller_of(&self, ticket: Ticket) -> Option<(AttemptId, CallNumber)> {
+    pub(crate) fn caller_of(&self, ticket: Ticket) -> Option<(RankId, CallNumber)> {
         self.started.get(&ticket).map(|task| (task.caller, task.call))
     }
 
     /// How far a task is whose caller takes it for blocked.
-    pub(crate) fn blocked_call(&self, caller: AttemptId, call: CallNumber) -> Option<BlockedTask> {
+    pub(crate) fn blocked_call(&self, caller: RankId, call: CallNumber) -> Option<BlockedTask> {
         let key = self.tickets.get(&(caller, call))?;
         if self.waiting.contains_key(key) {
             return Some(BlockedTask::Waiting);
@@ -459,7 +459,7 @@ impl TaskGate {
     /// A task that has not started would wait for ever.
     pub(crate) fn fail_waiting(
         &mut self,
-        (caller, call): (AttemptId, CallNumber),
+        (caller, call): (RankId, CallNumber),
         error: impl FnOnce(&TaskClass) -> CallError,
         effects: &mut Vec<TaskGateEffect>,
     ) {
@@ -510,7 +510,7 @@ impl TaskGate {
 }
 
 impl StartedTask {
-    fn new(caller: AttemptId, call: CallNumber, depth: u32, task: &TaskRequest) -> StartedTask {
+    fn new(caller: RankId, call: CallNumber, depth: u32, task: &TaskRequest) -> StartedTask {
         StartedTask {
             caller,
             call,

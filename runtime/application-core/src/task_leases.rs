@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use crate::ids::{CallNumber, NodeNumber};
 use crate::needed_bytes::NeededBytes;
@@ -29,7 +29,7 @@ pub(crate) enum Room {
 pub(crate) struct TaskLeases {
     first_rank: i64,
     last_rank: i64,
-    all: BTreeMap<AttemptId, TaskLease>,
+    all: BTreeMap<RankId, TaskLease>,
     /// Those that take more tasks: least work first, then fewest tasks, then those that joined last,
     /// since others may be busy with tasks of other processes; last those that have returned a task.
     open: BTreeSet<LoadKey>,
@@ -45,7 +45,7 @@ pub(crate) struct TaskLeases {
     recallable: BTreeSet<LoadKey>,
 }
 
-type LoadKey = (Span, usize, i64, AttemptId);
+type LoadKey = (Span, usize, i64, RankId);
 
 #[derive(Debug)]
 struct TaskLease {
@@ -86,7 +86,7 @@ impl TaskLeases {
         }
     }
 
-    pub(crate) fn join(&mut self, runner: AttemptId, node: NodeNumber) {
+    pub(crate) fn join(&mut self, runner: RankId, node: NodeNumber) {
         self.first_rank -= 1;
         let rank = self.first_rank;
         self.all.entry(runner).or_insert_with(|| {
@@ -121,13 +121,13 @@ impl TaskLeases {
     }
 
     /// A runner gets no more tasks.
-    pub(crate) fn leave(&mut self, runner: AttemptId) {
+    pub(crate) fn leave(&mut self, runner: RankId) {
         self.joined -= usize::from(self.is_joined(runner));
         self.change(runner, |lease| lease.state = LeaseState::Leaving);
     }
 
     /// A runner gets no tasks for now.
-    pub(crate) fn pause(&mut self, runner: AttemptId) {
+    pub(crate) fn pause(&mut self, runner: RankId) {
         if self.is_joined(runner) {
             self.joined -= 1;
             self.change(runner, |lease| lease.state = LeaseState::Paused);
@@ -135,19 +135,19 @@ impl TaskLeases {
     }
 
     /// A runner that was paused gets tasks again.
-    pub(crate) fn resume(&mut self, runner: AttemptId) {
+    pub(crate) fn resume(&mut self, runner: RankId) {
         if self.is_paused(runner) {
             self.joined += 1;
             self.change(runner, |lease| lease.state = LeaseState::Joined);
         }
     }
 
-    pub(crate) fn is_paused(&self, runner: AttemptId) -> bool {
+    pub(crate) fn is_paused(&self, runner: RankId) -> bool {
         self.all.get(&runner).is_some_and(|lease| lease.state == LeaseState::Paused)
     }
 
     /// A runner has ended: the tasks that it had got.
-    pub(crate) fn end(&mut self, runner: AttemptId) -> BTreeSet<CallNumber> {
+    pub(crate) fn end(&mut self, runner: RankId) -> BTreeSet<CallNumber> {
         self.leave(runner);
         let Some(TaskLease { node, calls, .. }) = self.all.remove(&runner) else { return BTreeSet::new() };
         if let Some(count) = self.nodes.get_mut(&node) {
@@ -160,12 +160,12 @@ impl TaskLeases {
         calls
     }
 
-    pub(crate) fn is_joined(&self, runner: AttemptId) -> bool {
+    pub(crate) fn is_joined(&self, runner: RankId) -> bool {
         self.all.get(&runner).is_some_and(|lease| lease.state == LeaseState::Joined)
     }
 
     /// Whether a runner has joined and not ended.
-    pub(crate) fn knows(&self, runner: AttemptId) -> bool {
+    pub(crate) fn knows(&self, runner: RankId) -> bool {
         self.all.contains_key(&runner)
     }
 
@@ -179,13 +179,13 @@ impl TaskLeases {
     }
 
     /// The runner that gets the next task.
-    pub(crate) fn next(&self) -> Option<AttemptId> {
+    pub(crate) fn next(&self) -> Option<RankId> {
         self.open.first().map(|(_, _, _, runner)| *runner)
     }
 
     /// The runner at which a task starts earliest that needs stored objects, by what is in flight there and
     /// what has to be fetched.
-    pub(crate) fn nearest(&self, needed: &NeededBytes, room: Room) -> Option<AttemptId> {
+    pub(crate) fn nearest(&self, needed: &NeededBytes, room: Room) -> Option<RankId> {
         let start = |node: NodeNumber, key: &LoadKey| (key.0 + needed.fetch_time(node), *key);
         let nearest = self.near.iter().flatten().filter_map(|(node, keys)| {
             let mut all = keys.iter();
@@ -204,23 +204,23 @@ impl TaskLeases {
     }
 
     /// The runner with the most work in flight that can be recalled, if it is worth a frame.
-    pub(crate) fn most_loaded(&self) -> Option<AttemptId> {
+    pub(crate) fn most_loaded(&self) -> Option<RankId> {
         let (work, _, _, runner) = self.recallable.last()?;
         (*work >= WINDOW_WORK).then_some(*runner)
     }
 
     /// How long the tasks in flight at a runner take.
-    pub(crate) fn work(&self, runner: AttemptId) -> Span {
+    pub(crate) fn work(&self, runner: RankId) -> Span {
         self.all.get(&runner).map_or(Span::ZERO, |lease| lease.work)
     }
 
     /// The tasks that a runner has got.
-    pub(crate) fn calls(&self, runner: AttemptId) -> Vec<CallNumber> {
+    pub(crate) fn calls(&self, runner: RankId) -> Vec<CallNumber> {
         self.all.get(&runner).map(|lease| lease.calls.iter().copied().collect()).unwrap_or_default()
     }
 
     /// A task is sent to a runner.
-    pub(crate) fn send(&mut self, runner: AttemptId, call: CallNumber, work: Span, recall: Recall) {
+    pub(crate) fn send(&mut self, runner: RankId, call: CallNumber, work: Span, recall: Recall) {
         self.change(runner, |lease| {
             lease.calls.insert(call);
             lease.in_flight += 1;
@@ -230,31 +230,31 @@ impl TaskLeases {
     }
 
     /// A task in flight is recalled.
-    pub(crate) fn recall(&mut self, runner: AttemptId) {
+    pub(crate) fn recall(&mut self, runner: RankId) {
         self.change(runner, |lease| lease.recalled += 1);
     }
 
     /// A runner has returned a task that was recalled: among equals, the others are first to get it.
-    pub(crate) fn put_last(&mut self, runner: AttemptId) {
+    pub(crate) fn put_last(&mut self, runner: RankId) {
         self.last_rank += 1;
         let rank = self.last_rank;
         self.change(runner, |lease| lease.rank = rank);
     }
 
     /// A task in flight can be recalled again.
-    pub(crate) fn permit_recall(&mut self, runner: AttemptId) {
+    pub(crate) fn permit_recall(&mut self, runner: RankId) {
         self.change(runner, |lease| lease.recalled -= 1);
     }
 
     /// A runner has a task that takes no room in its window.
-    pub(crate) fn keep(&mut self, runner: AttemptId, call: CallNumber) {
+    pub(crate) fn keep(&mut self, runner: RankId, call: CallNumber) {
         if let Some(lease) = self.all.get_mut(&runner) {
             lease.calls.insert(call);
         }
     }
 
     /// A task in flight is no longer with a runner, or no longer takes up its window.
-    pub(crate) fn remove(&mut self, runner: AttemptId, call: CallNumber, work: Span, recall: Recall) {
+    pub(crate) fn remove(&mut self, runner: RankId, call: CallNumber, work: Span, recall: Recall) {
         self.change(runner, |lease| {
             lease.calls.remove(&call);
             lease.in_flight -= 1;
@@ -264,13 +264,13 @@ impl TaskLeases {
     }
 
     /// A task that took no room in the window is no longer with a runner.
-    pub(crate) fn forget(&mut self, runner: AttemptId, call: CallNumber) {
+    pub(crate) fn forget(&mut self, runner: RankId, call: CallNumber) {
         if let Some(lease) = self.all.get_mut(&runner) {
             lease.calls.remove(&call);
         }
     }
 
-    fn change(&mut self, runner: AttemptId, change: impl FnOnce(&mut TaskLease)) {
+    fn change(&mut self, runner: RankId, change: impl FnOnce(&mut TaskLease)) {
         let Some(lease) = self.all.get_mut(&runner) else { return };
         let key = lease.key(runner);
         self.open.remove(&key);
@@ -294,7 +294,7 @@ impl TaskLeases {
 }
 
 impl TaskLease {
-    const fn key(&self, runner: AttemptId) -> LoadKey {
+    const fn key(&self, runner: RankId) -> LoadKey {
         (self.work, self.in_flight, self.rank, runner)
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
@@ -41,11 +41,11 @@ pub(crate) struct TaskQueue {
 #[derive(Debug)]
 pub(crate) enum TaskEffect {
     /// Send the task.
-    Run { to: AttemptId, call: CallNumber, task: TaskRequest, carries: Vec<HeldId> },
+    Run { to: RankId, call: CallNumber, task: TaskRequest, carries: Vec<HeldId> },
     /// Ask for a task back that was sent.
-    Recall { to: AttemptId, call: CallNumber },
+    Recall { to: RankId, call: CallNumber },
     /// Ask for the end of a task that was sent.
-    Cancel { to: AttemptId, call: CallNumber },
+    Cancel { to: RankId, call: CallNumber },
     /// The task has ended, with the handles in its value.
     Finish { call: CallNumber, result: Result<CallValue, CallError>, carries: Vec<HeldId>, task: QueuedTask },
     /// The coordinator is told how many runners are wanted.
@@ -85,12 +85,12 @@ impl TaskQueue {
     }
 
     /// Whether the coordinator has named this runner.
-    pub(crate) fn knows(&self, runner: AttemptId) -> bool {
+    pub(crate) fn knows(&self, runner: RankId) -> bool {
         self.leases.knows(runner)
     }
 
     /// The function of a task that a runner has got.
-    pub(crate) fn function_at(&self, runner: AttemptId, call: CallNumber) -> Option<u32> {
+    pub(crate) fn function_at(&self, runner: RankId, call: CallNumber) -> Option<u32> {
         self.tasks.get(&call).filter(|task| task.place.runner() == Some(runner)).map(|task| task.function)
     }
 
@@ -127,7 +127,7 @@ impl TaskQueue {
     }
 
     /// An item has come from a runner. Whether that runner has the task and somebody waits for it.
-    pub(crate) fn item(&mut self, from: AttemptId, call: CallNumber, number: u64, bytes: u64) -> bool {
+    pub(crate) fn item(&mut self, from: RankId, call: CallNumber, number: u64, bytes: u64) -> bool {
         let task = self.tasks.get_mut(&call).filter(|task| task.place.runner() == Some(from));
         let Some(task) = task.filter(|task| task.wish == Wish::Value) else { return false };
         task.stream.get_or_insert_with(|| Box::new(StreamReader::new())).arrive(number, bytes);
@@ -135,7 +135,7 @@ impl TaskQueue {
     }
 
     /// The first unread item of a task was read: what its runner is told now.
-    pub(crate) fn read(&mut self, call: CallNumber) -> Option<(AttemptId, ItemTotal)> {
+    pub(crate) fn read(&mut self, call: CallNumber) -> Option<(RankId, ItemTotal)> {
         let task = self.tasks.get_mut(&call)?;
         let credit = task.stream.as_mut()?.read()?;
         // A task without a runner goes on from what was read.
@@ -143,7 +143,7 @@ impl TaskQueue {
     }
 
     /// A task waits at its runner for calls of its own.
-    pub(crate) fn parked(&mut self, from: AttemptId, call: CallNumber) {
+    pub(crate) fn parked(&mut self, from: RankId, call: CallNumber) {
         let place = self.tasks.get(&call).map(|task| task.place);
         if matches!(place, Some(Place::InFlight { at, .. }) if at == from) {
             self.move_to(call, Place::Parked { at: from });
@@ -151,7 +151,7 @@ impl TaskQueue {
     }
 
     /// A task that was recalled has started.
-    pub(crate) fn kept(&mut self, from: AttemptId, call: CallNumber) {
+    pub(crate) fn kept(&mut self, from: RankId, call: CallNumber) {
         let Some(task) = self.tasks.get_mut(&call) else { return };
         if let Place::InFlight { at, work, recall: Recall::Asked } = task.place
             && at == from
@@ -162,7 +162,7 @@ impl TaskQueue {
     }
 
     /// A runner has not started a task: it was recalled, or the runner takes no more.
-    pub(crate) fn returned(&mut self, from: AttemptId, call: CallNumber, effects: &mut Vec<TaskEffect>) {
+    pub(crate) fn returned(&mut self, from: RankId, call: CallNumber, effects: &mut Vec<TaskEffect>) {
         let Some(QueuedTask { place, recall_at_send, .. }) = self.tasks.get(&call) else { return };
         let was_recalled = matches!(place, Place::InFlight { recall: Recall::Asked, .. });
         let recall_at_send = if was_recalled {
@@ -186,14 +186,14 @@ impl TaskQueue {
     }
 
     /// A runner has ended after it had answered everything that it started.
-    pub(crate) fn all_returned(&mut self, runner: AttemptId, effects: &mut Vec<TaskEffect>) {
+    pub(crate) fn all_returned(&mut self, runner: RankId, effects: &mut Vec<TaskEffect>) {
         for call in self.leases.calls(runner) {
             self.returned(runner, call, effects);
         }
     }
 
     /// Tasks may be sent to this runner.
-    pub(crate) fn join(&mut self, runner: AttemptId, node: NodeNumber) {
+    pub(crate) fn join(&mut self, runner: RankId, node: NodeNumber) {
         self.leases.join(runner, node);
         for task in self.tasks.values_mut().filter(|task| task.recall_at_send == Recall::Moved) {
             task.recall_at_send = Recall::None;
@@ -205,13 +205,13 @@ impl TaskQueue {
     }
 
     /// A runner takes no tasks for now. The one that runs there needs no other runner.
-    pub(crate) fn pause(&mut self, runner: AttemptId) {
+    pub(crate) fn pause(&mut self, runner: RankId) {
         self.discharge(runner);
         self.leases.pause(runner);
     }
 
     /// A runner takes tasks again.
-    pub(crate) fn resume(&mut self, runner: AttemptId) {
+    pub(crate) fn resume(&mut self, runner: RankId) {
         if self.leases.is_paused(runner) {
             self.leases.resume(runner);
             for call in self.leases.calls(runner) {
@@ -224,7 +224,7 @@ impl TaskQueue {
     }
 
     /// The runner of a task says what the task needs before it goes on.
-    pub(crate) fn blocked(&mut self, from: AttemptId, call: CallNumber, needs: Vec<TaskClass>) {
+    pub(crate) fn blocked(&mut self, from: RankId, call: CallNumber, needs: Vec<TaskClass>) {
         let before = self.needs(call);
         if let Some(task) = self.tasks.get_mut(&call).filter(|task| task.place.runner() == Some(from)) {
             task.blocked = Some(needs);
@@ -262,10 +262,7 @@ impl TaskQueue {
     }
 
     /// The calls of a running task that are blocked, with their runners if they were sent.
-    pub(crate) fn blocked_calls(
-        &self,
-        caller: Ticket,
-    ) -> impl Iterator<Item = (CallNumber, Option<AttemptId>)> {
+    pub(crate) fn blocked_calls(&self, caller: Ticket) -> impl Iterator<Item = (CallNumber, Option<RankId>)> {
         let of_caller = self.tasks.iter().filter(move |(_, task)| task.caller == Some(caller));
         let blocked = of_caller.filter(|(call, _)| !self.needs(**call).is_empty());
         blocked.map(|(call, task)| (*call, task.place.runner()))
@@ -281,7 +278,7 @@ impl TaskQueue {
     /// The coordinator takes a runner back, because it was idle, and has forgotten all wants of the class.
     pub(crate) fn lease_ends(
         &mut self,
-        runner: AttemptId,
+        runner: RankId,
         estimates: &TaskEstimates,
         effects: &mut Vec<TaskEffect>,
     ) {
@@ -291,7 +288,7 @@ impl TaskQueue {
     }
 
     /// A runner has ended: the tasks that it had got are sent again, or are lost.
-    pub(crate) fn runner_died(&mut self, runner: AttemptId, effects: &mut Vec<TaskEffect>) {
+    pub(crate) fn runner_died(&mut self, runner: RankId, effects: &mut Vec<TaskEffect>) {
         self.leave(runner);
         for call in self.leases.calls(runner) {
             let Some(task) = self.tasks.get_mut(&call) else { continue };
@@ -356,7 +353,7 @@ impl TaskQueue {
 
     /// The task that was sent last to a runner and not recalled: the one that most likely has not started.
     /// Not one that starts there before what it needs could be brought elsewhere.
-    fn latest_at(&self, runner: AttemptId, estimates: &TaskEstimates) -> Option<(CallNumber, Span)> {
+    fn latest_at(&self, runner: RankId, estimates: &TaskEstimates) -> Option<(CallNumber, Span)> {
         let before = self.leases.work(runner);
         let is_near = |task: &QueuedTask| {
             estimates.is_known(task.function) && task.spread.longest_fetch_time() > before
@@ -371,13 +368,13 @@ impl TaskQueue {
     }
 
     /// No more tasks go to this runner, and those that it has got need no other one.
-    fn leave(&mut self, runner: AttemptId) {
+    fn leave(&mut self, runner: RankId) {
         self.discharge(runner);
         self.leases.leave(runner);
     }
 
     /// The tasks that a runner has got do not count for the need of runners any more.
-    fn discharge(&mut self, runner: AttemptId) {
+    fn discharge(&mut self, runner: RankId) {
         if self.leases.is_joined(runner) {
             let calls = self.leases.calls(runner);
             for task in calls.iter().filter_map(|call| self.tasks.get(call)) {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 
 use crate::ceiling::{Ceiling, Claimant};
 use crate::class_demand::ClassDemand;
@@ -45,9 +45,9 @@ enum RunnerPhase {
     /// It has a job, of which no process serves.
     Waiting { job: JobId, history: History },
     /// Its process takes tasks.
-    Live { member: AttemptId },
+    Live { member: RankId },
     /// Its job was cancelled, or its process was told to end and may still run.
-    Leaving { job: JobId, told: Option<AttemptId> },
+    Leaving { job: JobId, told: Option<RankId> },
 }
 
 /// Whether a process of a job has ever connected.
@@ -73,8 +73,8 @@ impl TaskRunners {
     }
 
     /// The class of a process that takes tasks, or would but for the one that it runs.
-    pub(crate) fn class_of(&self, member: AttemptId) -> Option<&TaskClass> {
-        let runner = self.all.get(self.jobs.get(&member.job)?)?;
+    pub(crate) fn class_of(&self, member: RankId) -> Option<&TaskClass> {
+        let runner = self.all.get(self.jobs.get(&member.job())?)?;
         (runner.phase == RunnerPhase::Live { member }).then_some(&runner.class)
     }
 
@@ -92,7 +92,7 @@ impl TaskRunners {
     pub(crate) fn block(
         &mut self,
         class: &TaskClass,
-        (member, is_blocked): (AttemptId, bool),
+        (member, is_blocked): (RankId, bool),
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
@@ -109,7 +109,7 @@ impl TaskRunners {
     /// A member says how many runners it could use.
     pub(crate) fn want(
         &mut self,
-        by: AttemptId,
+        by: RankId,
         class: TaskClass,
         runners: u32,
         ceiling: &mut Ceiling,
@@ -136,15 +136,15 @@ impl TaskRunners {
     /// A runner has had no task for some time: it ends. What was wanted until now is out of date.
     pub(crate) fn idle(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
-        let Some(runner) = self.of_job(member.job) else { return };
+        let Some(runner) = self.of_job(member.job()) else { return };
         if runner.phase != (RunnerPhase::Live { member }) {
             return;
         }
-        runner.phase = RunnerPhase::Leaving { job: member.job, told: Some(member) };
+        runner.phase = RunnerPhase::Leaving { job: member.job(), told: Some(member) };
         let class = runner.class.clone();
         if let Some(demand) = self.classes.get_mut(&class) {
             demand.leave(member);
@@ -228,11 +228,11 @@ impl TaskRunners {
     /// A member is connected and all earlier attempts have ended: it serves, if its job is that of a runner.
     pub(crate) fn serve(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
-        let Some(number) = self.jobs.get(&member.job).copied() else { return };
+        let Some(number) = self.jobs.get(&member.job()).copied() else { return };
         let Some(runner) = self.all.get_mut(&number) else { return };
         if !matches!(runner.phase, RunnerPhase::Waiting { .. }) {
             return;
@@ -251,7 +251,7 @@ impl TaskRunners {
     }
 
     /// The process that was told to end and has done so, by this report: it has answered what it has started.
-    pub(crate) fn ended_in_order(&self, job: JobId, report: &RunnerReport) -> Option<AttemptId> {
+    pub(crate) fn ended_in_order(&self, job: JobId, report: &RunnerReport) -> Option<RankId> {
         let runner = self.all.get(self.jobs.get(&job)?)?;
         match (runner.phase, &report.state) {
             (RunnerPhase::Leaving { told, .. }, RunnerState::Ended { code: 0, .. }) => told,
@@ -269,15 +269,10 @@ impl TaskRunners {
 
     /// The process of a runner cannot be reached by callers, nor will it: its job is cancelled. It may never
     /// have served.
-    pub(crate) fn expel(
-        &mut self,
-        member: AttemptId,
-        why: &str,
-        effects: &mut Vec<CoordinatorEffect>,
-    ) -> bool {
-        let Some(number) = self.jobs.get(&member.job).copied() else { return false };
+    pub(crate) fn expel(&mut self, member: RankId, why: &str, effects: &mut Vec<CoordinatorEffect>) -> bool {
+        let Some(number) = self.jobs.get(&member.job()).copied() else { return false };
         let Some(runner) = self.all.get_mut(&number) else { return false };
-        let job = member.job;
+        let job = member.job();
         let left = std::mem::replace(&mut runner.phase, RunnerPhase::Leaving { job, told: None });
         let class = runner.class.clone();
         let demand = self.classes.entry(class.clone()).or_insert_with(ClassDemand::new);
@@ -327,7 +322,7 @@ impl TaskRunners {
             self.remove(number, ceiling);
             return;
         }
-        let has_ended = |member: AttemptId| member.attempt <= report.ended_attempts;
+        let has_ended = |member: RankId| member.attempt.attempt <= report.ended_attempts;
         match &mut runner.phase {
             RunnerPhase::Live { member } if has_ended(*member) => {
                 demand.leave(*member);
@@ -362,7 +357,7 @@ impl TaskRunners {
     }
 
     /// A member has ended, and wants nothing any more.
-    pub(crate) fn member_ended(&mut self, member: AttemptId) {
+    pub(crate) fn member_ended(&mut self, member: RankId) {
         self.classes.values_mut().for_each(|demand| demand.forget(member));
     }
 
@@ -460,7 +455,7 @@ impl RunnerPhase {
             RunnerPhase::Queued => (None, RunnerCondition::Pending { why: shortage() }),
             RunnerPhase::Submitting => (None, pending("it is being submitted")),
             RunnerPhase::Unwanted => (None, RunnerCondition::Leaving),
-            RunnerPhase::Live { member } => (Some(member.job), RunnerCondition::Live { member }),
+            RunnerPhase::Live { member } => (Some(member.job()), RunnerCondition::Live { member }),
             RunnerPhase::Leaving { job, told: _ } => (Some(job), RunnerCondition::Leaving),
             RunnerPhase::Waiting { job, .. } => {
                 let why = match reports.get(&job).map(|report| &report.state) {

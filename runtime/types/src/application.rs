@@ -10,13 +10,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::hex::{from_hex, to_hex};
-use crate::{AttemptId, CodeSnapshot, Demand, JobId, JobState, Rendezvous, Share, Time};
+use crate::{AttemptId, CodeSnapshot, Demand, JobId, JobState, RankId, Rendezvous, Share, Time};
 
 /// The longest name of an application, in bytes.
 const LONGEST_NAME: usize = 128;
 
 /// The longest name of a node, in bytes.
 const LONGEST_NODE_NAME: usize = 255;
+
+/// Most ranks of a gang.
+const MOST_RANKS: u32 = 1_000;
 
 /// The longest name of a file, in bytes.
 const LONGEST_FILE_NAME: usize = 255;
@@ -45,6 +48,8 @@ pub struct RunnerWork {
     pub arguments: Vec<String>,
     /// The name of the one node on which it may run: that of a store, and of nothing else.
     pub node: Option<String>,
+    /// How many processes it has: the actors of a gang; 1 of everything else.
+    pub ranks: u32,
 }
 
 /// What a child job of an application runs.
@@ -134,8 +139,8 @@ pub struct ApplicationCredentials {
 pub struct ApplicationAccess {
     /// The attempt of the root job.
     pub application: AttemptId,
-    /// The attempt of its own job.
-    pub member: AttemptId,
+    /// The process itself: its job, attempt and rank.
+    pub member: RankId,
     /// What the head gave for it.
     pub credentials: ApplicationCredentials,
     /// The program of the application, as its jobs name it.
@@ -156,6 +161,14 @@ pub struct ApplicationAccess {
     pub coordinator: Option<Rendezvous>,
     /// The name of the node of the coordinator.
     pub coordinator_node: String,
+}
+
+impl ApplicationAccess {
+    /// The process of the coordinator.
+    #[must_use]
+    pub const fn coordinator_process(&self) -> RankId {
+        self.application.rank(0)
+    }
 }
 
 /// Where the processes of an application run, for those on one node.
@@ -234,8 +247,8 @@ impl ApplicationWork {
 }
 
 impl RunnerWork {
-    /// Refuses a child with this demand that can never run.
-    pub(crate) fn check(&self, demand: &Demand) -> Result<(), String> {
+    /// Refuses a child with this demand, which starts so many ranks, that can never run.
+    pub(crate) fn check(&self, demand: &Demand, started: u32) -> Result<(), String> {
         match (self.role, &self.node) {
             (RunnerRole::Store, Some(node)) => check_store(node, demand)?,
             (RunnerRole::Store, None) => return Err("a store needs the name of its node".into()),
@@ -245,7 +258,23 @@ impl RunnerWork {
                 return Err(format!("only a store names its node, and this is a child of the role '{role}'"));
             }
         }
+        self.check_ranks(started)?;
         check_program(&self.program, &self.arguments)
+    }
+
+    fn check_ranks(&self, started: u32) -> Result<(), String> {
+        match (self.role, self.ranks) {
+            (_, ranks) if ranks != started || ranks > MOST_RANKS => Err(format!(
+                "a child of an application with {ranks} ranks demands what starts {started}; at most {MOST_RANKS}"
+            )),
+            (RunnerRole::Actor, _) | (_, 1) => Ok(()),
+            (RunnerRole::Main | RunnerRole::Tasks | RunnerRole::Store, ranks) => {
+                let role = self.role.as_str();
+                Err(format!(
+                    "only actors have several ranks, and this is a child of the role '{role}' with {ranks}"
+                ))
+            }
+        }
     }
 }
 
@@ -318,7 +347,7 @@ mod tests {
     fn access() -> ApplicationAccess {
         ApplicationAccess {
             application: JobId::new(3).attempt(1),
-            member: JobId::new(4).attempt(2),
+            member: JobId::new(4).attempt(2).rank(1),
             credentials: ApplicationCredentials {
                 secret: ApplicationSecret([7; 32]),
                 token: Some("cohabit1.aa.bb".into()),
@@ -365,22 +394,23 @@ mod tests {
             role,
             arguments: vec![],
             node: node.map(str::to_owned),
+            ranks: 1,
         };
-        assert_eq!(child(RunnerRole::Store, Some("n1")).check(&nothing), Ok(()));
+        assert_eq!(child(RunnerRole::Store, Some("n1")).check(&nothing, 1), Ok(()));
         for demand in [
             Demand { gpus: GpuRequest::Part(Share(1)), ..nothing },
             Demand { cpus: 1, ..nothing },
             Demand { memory: Bytes(1), ..nothing },
         ] {
-            let refused = child(RunnerRole::Store, Some("n1")).check(&demand).unwrap_err();
+            let refused = child(RunnerRole::Store, Some("n1")).check(&demand, 1).unwrap_err();
             assert!(refused.contains("claims nothing"), "{refused}");
         }
         for node in [None, Some(""), Some("a\nb")] {
-            assert!(child(RunnerRole::Store, node).check(&nothing).is_err());
+            assert!(child(RunnerRole::Store, node).check(&nothing, 1).is_err());
         }
         for role in [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks] {
-            assert_eq!(child(role, None).check(&nothing), Ok(()));
-            let refused = child(role, Some("n1")).check(&nothing).unwrap_err();
+            assert_eq!(child(role, None).check(&nothing, 1), Ok(()));
+            let refused = child(role, Some("n1")).check(&nothing, 1).unwrap_err();
             assert!(refused.contains("only a store names its node"), "{refused}");
         }
     }

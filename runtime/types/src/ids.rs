@@ -66,6 +66,14 @@ impl AttemptId {
     }
 }
 
+impl RankId {
+    /// The job that it is a process of.
+    #[must_use]
+    pub const fn job(self) -> JobId {
+        self.attempt.job
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.index {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptId, Bytes, Demand, JobId, Share, Span};
+use crate::{Bytes, Demand, JobId, RankId, Share, Span};
 
 /// Most tasks, or objects, in one listing.
 pub const MOST_LISTED: usize = 10_000;
@@ -60,7 +60,7 @@ pub struct ActorListing {
     /// How many more there are, all of which have ended.
     pub omitted: u64,
     /// Processes that did not say in time what they do.
-    pub silent: Vec<AttemptId>,
+    pub silent: Vec<RankId>,
 }
 
 /// An actor.
@@ -72,6 +72,8 @@ pub struct ActorRecord {
     pub kind: String,
     /// Its own name.
     pub name: Option<String>,
+    /// Its rank in its gang, if it belongs to one.
+    pub rank: Option<u32>,
     /// Whether it lives until it is stopped, instead of as long as somebody holds it.
     pub detached: bool,
     /// The GPUs that it claims.
@@ -118,7 +120,7 @@ pub struct TaskListing {
     /// How many more there are, or were.
     pub omitted: u64,
     /// Processes that did not say in time what they do: their tasks are missing.
-    pub silent: Vec<AttemptId>,
+    pub silent: Vec<RankId>,
 }
 
 /// The processes for tasks that claim the same.
@@ -163,7 +165,7 @@ pub struct TaskRecord {
     /// The name of its function.
     pub name: String,
     /// The process that has called it.
-    pub caller: AttemptId,
+    pub caller: RankId,
     /// The number of the call in that process.
     pub call: u64,
     /// How many tasks called each other down to this one.
@@ -175,7 +177,7 @@ pub struct TaskRecord {
     /// What it waits for besides a process of its class, or the text of its error; empty otherwise.
     pub why: String,
     /// The process that has it, or had it last.
-    pub runner: Option<AttemptId>,
+    pub runner: Option<RankId>,
     /// How long its process worked on it, if it has ended and that is known.
     pub took: Option<Span>,
 }
@@ -216,14 +218,14 @@ pub struct ObjectListing {
     /// How many more there are.
     pub omitted: u64,
     /// Stores that did not say in time what they have.
-    pub silent: Vec<AttemptId>,
+    pub silent: Vec<RankId>,
 }
 
 /// The store of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectStoreRecord {
     /// Its process.
-    pub member: AttemptId,
+    pub member: RankId,
     /// The name of its node.
     pub node: String,
     /// The bytes in memory.
@@ -242,7 +244,7 @@ pub struct ObjectRecord {
     /// Its size.
     pub bytes: Bytes,
     /// The process of the store that has it. Further nodes may have copies, each of which is listed.
-    pub store: AttemptId,
+    pub store: RankId,
     /// The name of the node of that store.
     pub node: String,
     /// Where it lies there.
@@ -250,7 +252,7 @@ pub struct ObjectRecord {
     /// How many processes hold it.
     pub holders: u32,
     /// The processes that read its memory.
-    pub mapped_by: Vec<AttemptId>,
+    pub mapped_by: Vec<RankId>,
 }
 
 /// Where an object lies.

@@ -102,6 +102,25 @@ impl JobSpec {
         self.array.as_ref().map_or(1, Array::len)
     }
 
+    /// How many ranks an attempt of it has.
+    #[must_use]
+    pub const fn ranks(&self) -> u32 {
+        match (self.launch, self.demand.devices()) {
+            (_, 0) => self.demand.nodes * self.ranks_without_devices(),
+            (LaunchMode::PerNode, _) => self.demand.nodes,
+            (LaunchMode::PerGpu, _) => self.demand.total_devices(),
+        }
+    }
+
+    /// How many ranks it has on a node where it holds no devices.
+    #[must_use]
+    pub const fn ranks_without_devices(&self) -> u32 {
+        match &self.entrypoint {
+            Entrypoint::Runner(work) if self.demand.nodes == 1 => work.ranks,
+            Entrypoint::Command(_) | Entrypoint::Application(_) | Entrypoint::Runner(_) => 1,
+        }
+    }
+
     /// A job that runs this command with default settings: one device, one node, no retries.
     #[must_use]
     pub fn command(argv: Vec<String>, workdir: String) -> JobSpec {
@@ -167,7 +186,7 @@ impl JobSpec {
             Entrypoint::Runner(work) => {
                 return self
                     .check_application_part("a runner of an application")
-                    .and_then(|()| work.check(&self.demand));
+                    .and_then(|()| work.check(&self.demand, self.ranks()));
             }
         };
         match command.argv.first() {
@@ -184,15 +203,16 @@ impl JobSpec {
 impl JobSpec {
     /// Refuses what a part of an application cannot be besides.
     fn check_application_part(&self, part: &str) -> Result<(), String> {
+        let is_gang = matches!(&self.entrypoint, Entrypoint::Runner(work) if work.ranks > 1);
         match () {
             () if self.array.is_some() => Err(format!("{part} cannot be an array: submit it by itself")),
             () if self.code.as_ref().is_none_or(|code| code.files != 1) => {
                 Err(format!("{part} needs its program as a code snapshot of one file"))
             }
-            () if self.demand.nodes != 1 || self.demand.spread == Spread::Free => {
+            () if !is_gang && (self.demand.nodes != 1 || self.demand.spread == Spread::Free) => {
                 Err(format!("{part} runs on one node: leave the number of nodes out"))
             }
-            () if self.launch != LaunchMode::PerNode => {
+            () if !is_gang && self.launch != LaunchMode::PerNode => {
                 Err(format!("{part} has one rank: leave the launch mode out"))
             }
             () => Ok(()),

@@ -179,9 +179,14 @@ impl Entrypoint {
             Entrypoint::Application(ApplicationWork { program, arguments, max_gpus: _ }) => {
                 part_of_application(program, arguments)
             }
-            Entrypoint::Runner(RunnerWork { application: _, program, role: _, arguments, node }) => {
-                part_of_application(program, arguments) + node.as_deref().map_or(0, item)
-            }
+            Entrypoint::Runner(RunnerWork {
+                application: _,
+                program,
+                role: _,
+                arguments,
+                node,
+                ranks: _,
+            }) => part_of_application(program, arguments) + node.as_deref().map_or(0, item),
         }
     }
 }
@@ -266,6 +271,7 @@ mod tests {
                     role: RunnerRole::Actor,
                     arguments: vec![text],
                     node: None,
+                    ranks: 1,
                 });
             }),
             Box::new(|spec, text| {
@@ -275,6 +281,7 @@ mod tests {
                     role: RunnerRole::Store,
                     arguments: Vec::new(),
                     node: Some(text),
+                    ranks: 1,
                 });
             }),
             Box::new(|spec, text| {

@@ -210,6 +210,12 @@ impl JobRecord {
         nodes
     }
 
+    /// The name of the node of a rank of the latest attempt.
+    #[must_use]
+    pub fn node_of(&self, rank: u32) -> Option<&str> {
+        Some(&self.latest()?.ranks.get(rank as usize)?.node)
+    }
+
     /// Whether the limits of the latest attempt are, or were, enforced: all of them, or why one is not.
     /// Nothing if it shares no device, or that is not known yet.
     #[must_use]

@@ -190,11 +190,11 @@ impl Head {
         })
     }
 
-    /// Whether a job offers a port: actors, tasks and `main` do not listen, so that the ports of a node are
-    /// left for those that do.
+    /// Whether a job offers a port: single actors, tasks and `main` do not listen, so that the ports of a
+    /// node are left for those that do. The members of a gang may find each other there.
     pub(crate) fn needs_port(&self, number: u64) -> bool {
         match self.submissions.get(&number).map(|submission| &submission.spec.entrypoint) {
-            Some(Entrypoint::Runner(work)) => work.role == RunnerRole::Store,
+            Some(Entrypoint::Runner(work)) => work.role == RunnerRole::Store || work.ranks > 1,
             Some(Entrypoint::Command(_) | Entrypoint::Application(_)) | None => true,
         }
     }

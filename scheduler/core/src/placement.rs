@@ -30,7 +30,7 @@ impl Head {
         now: Time,
     ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
         let number = self.jobs[&id].attempt_count() + 1;
-        let runs = rank_runs(&planned.placement, self.submissions[&id.number].spec.launch);
+        let runs = rank_runs(&planned.placement, &self.submissions[&id.number].spec);
         let claims_host = self.demand(id).claims_host();
         let rank = |node: NodeId, run: &RankRun| Rank {
             node,
@@ -112,13 +112,13 @@ impl Head {
     }
 }
 
-/// The ranks on each node: one that holds all its devices there, or one for each device. They are numbered as
-/// the placement says, or in the order of parts and devices.
-fn rank_runs(placement: &Placement, launch: LaunchMode) -> Vec<(NodeId, Vec<RankRun>)> {
+/// The ranks on each node: one that holds all its devices there, or one for each device, or some without
+/// devices. They are numbered as the placement says, or in the order of parts and devices.
+fn rank_runs(placement: &Placement, spec: &JobSpec) -> Vec<(NodeId, Vec<RankRun>)> {
     let mut next_rank = 0;
     let mut runs = Vec::new();
     for (node_rank, part) in placement.parts.iter().enumerate() {
-        let holdings = holdings(part, launch, next_rank);
+        let holdings = holdings(part, spec, next_rank);
         next_rank += holdings.len() as u32;
         let run = |(local_rank, (rank, devices))| RankRun {
             rank,
@@ -133,9 +133,12 @@ fn rank_runs(placement: &Placement, launch: LaunchMode) -> Vec<(NodeId, Vec<Rank
 }
 
 /// The ranks of one part with their devices. `next` is the first free number.
-fn holdings(part: &RankPlacement, launch: LaunchMode, next: u32) -> Vec<(u32, Vec<DeviceId>)> {
+fn holdings(part: &RankPlacement, spec: &JobSpec, next: u32) -> Vec<(u32, Vec<DeviceId>)> {
     let devices = part.devices.iter().cloned();
-    if launch != LaunchMode::PerGpu || part.devices.is_empty() {
+    if part.devices.is_empty() {
+        return (next..).take(spec.ranks_without_devices() as usize).map(|rank| (rank, Vec::new())).collect();
+    }
+    if spec.launch != LaunchMode::PerGpu {
         return vec![(next, devices.collect())];
     }
     let number = |position: usize| part.ranks.get(position).copied().unwrap_or(next + position as u32);

@@ -304,7 +304,7 @@ mod tests {
         open().unwrap();
         let task = TaskRecord {
             name: "x".repeat(1 << 20),
-            caller: application(),
+            caller: application().rank(0),
             call: 1,
             depth: 0,
             class: None,

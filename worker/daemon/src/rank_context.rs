@@ -132,7 +132,7 @@ impl RankContext {
         let application = rank.code_owner();
         Some(ApplicationAccess {
             application,
-            member: rank.rank.attempt,
+            member: rank.rank,
             credentials,
             code,
             head: self.head.clone(),

@@ -53,6 +53,7 @@ fn record(actor: ActorDescription) -> ActorRecord {
         id: actor.actor.0,
         kind: shortened(kind, LONGEST_NAME),
         name: actor.name,
+        rank: actor.rank,
         detached: actor.lifetime == Lifetime::Detached,
         gpus: actor.gpus,
         state,
@@ -87,6 +88,7 @@ mod tests {
             actor: ActorId(number),
             kind: u32::MAX,
             name: Some("ada".into()),
+            rank: None,
             lifetime: Lifetime::Held,
             gpus: Share(250),
             state,
@@ -109,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_calls_of_all_processes_are_added_unless_one_is_silent() {
-        let (main, other) = (JobId::new(2).attempt(1), JobId::new(3).attempt(1));
+        let (main, other) = (JobId::new(2).attempt(1).rank(0), JobId::new(3).attempt(1).rank(0));
         let calls = |calls: &[(u64, u32)]| MemberDescription {
             calls: calls.iter().map(|(actor, count)| (ActorId(*actor), *count)).collect(),
             ..MemberDescription::default()

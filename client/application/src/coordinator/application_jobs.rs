@@ -2,12 +2,12 @@
 
 use std::future::pending;
 
-use cohabit_application_core::{NodeNumber, RunnerReport, TaskClass, TaskRunnerNumber};
+use cohabit_application_core::{ActorId, GangSpec, NodeNumber, RunnerReport, TaskClass, TaskRunnerNumber};
 use cohabit_client::{Error, JobsWatcher};
 use cohabit_types::{ApplicationAnswer, ApplicationQuestion, JobId};
 
 use super::report::report_of;
-use super::runner_jobs::{ActorRunner, RunnerJobs};
+use super::runner_jobs::RunnerJobs;
 use crate::local::ThreadJobs;
 
 /// Whoever runs the other processes.
@@ -35,14 +35,14 @@ impl ApplicationJobs {
         }
     }
 
-    /// Submits the runner of an actor.
+    /// Submits the job of actors, of which this one is the first.
     ///
     /// # Errors
     /// What the head says.
-    pub(super) async fn submit_actor(&self, runner: ActorRunner) -> Result<JobId, String> {
+    pub(super) async fn submit_gang(&self, first: ActorId, gang: &GangSpec) -> Result<JobId, String> {
         match self {
-            ApplicationJobs::OfHead(jobs) => jobs.submit_actor(runner).await,
-            ApplicationJobs::OfThreads(jobs) => Ok(jobs.submit_actor(runner.restarts)),
+            ApplicationJobs::OfHead(jobs) => jobs.submit_gang(first, gang).await,
+            ApplicationJobs::OfThreads(jobs) => Ok(jobs.submit_gang(gang)),
         }
     }
 

@@ -7,7 +7,7 @@ use cohabit_application_core::{
     ApplicationDescription, NodeNumber, ObjectFigures, ObjectPlace, StoreFigures,
 };
 use cohabit_types::{
-    AttemptId, Bytes, MOST_LISTED, ObjectListing, ObjectLocation, ObjectRecord, ObjectStoreRecord,
+    Bytes, MOST_LISTED, ObjectListing, ObjectLocation, ObjectRecord, ObjectStoreRecord, RankId,
 };
 
 use super::survey::SurveyResult;
@@ -16,7 +16,7 @@ use super::survey::SurveyResult;
 /// store of its node is, and `further` are those of further nodes by the names of these.
 pub(super) fn listing(
     found: SurveyResult<NodeNumber, StoreFigures>,
-    (own, further): (AttemptId, &BTreeMap<String, AttemptId>),
+    (own, further): (RankId, &BTreeMap<String, RankId>),
     application: &ApplicationDescription,
 ) -> ObjectListing {
     let name = |node| application.nodes.iter().find(|it| it.node == node).map_or("", |it| it.name.as_str());

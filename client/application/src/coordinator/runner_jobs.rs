@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use cohabit_application_core::{ActorId, NodeNumber, TaskClass, TaskRunnerNumber};
+use cohabit_application_core::{ActorId, GangSpec, NodeNumber, TaskClass, TaskRunnerNumber};
 use cohabit_client::{Client, ConnectOptions, Error, JobsWatcher, Submission, Token};
 use cohabit_types::{
     ApplicationAccess, ApplicationAnswer, ApplicationQuestion, AttemptId, CodeSnapshot, Demand, Entrypoint,
-    GpuRequest, JobChange, JobId, JobSpec, RetryPolicy, RunnerRole, RunnerWork, Share, Span,
+    GpuRequest, JobChange, JobId, JobSpec, LaunchMode, RetryPolicy, RunnerRole, RunnerWork, Span,
 };
 
 use crate::options::RunnerClaims;
+use crate::registry::ActorRegistry;
 
 /// The coordinator goes on as long as the head lets it: executors end it if the head is away for too long.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -40,6 +40,8 @@ struct RunnerJob<'a> {
     role: RunnerRole,
     name: &'a str,
     demand: Demand,
+    launch: LaunchMode,
+    ranks: u32,
     restarts: u32,
     /// The same for each try to submit it, and for no other runner of the application.
     key: &'a str,
@@ -47,14 +49,19 @@ struct RunnerJob<'a> {
     node: Option<String>,
 }
 
-/// The runner of an actor.
-pub(super) struct ActorRunner {
-    pub(super) actor: ActorId,
-    /// For people.
-    pub(super) name: String,
-    pub(super) restarts: u32,
-    pub(super) gpus: Share,
-    pub(super) claims: Bytes,
+impl<'a> RunnerJob<'a> {
+    /// One process, which is not started again.
+    const fn new(role: RunnerRole, name: &'a str, demand: Demand, key: &'a str) -> RunnerJob<'a> {
+        let launch = LaunchMode::PerNode;
+        RunnerJob { role, name, demand, launch, ranks: 1, restarts: 0, key, node: None }
+    }
+}
+
+/// What people see as the name of the job of actors: that of the first, or of its type.
+fn name_of(gang: &GangSpec) -> &str {
+    let Some(first) = gang.actors.first() else { return "actor" };
+    let kind = || ActorRegistry::get().entry(first.kind).map_or("actor", |entry| entry.origin.name);
+    first.name.as_deref().unwrap_or_else(kind)
 }
 
 impl RunnerJobs {
@@ -88,19 +95,19 @@ impl RunnerJobs {
     /// What the head says.
     pub(super) async fn submit_main(&self, name: &str) -> Result<JobId, String> {
         let demand = Demand { gpus: GpuRequest::Whole(0), ..Demand::default() };
-        let role = RunnerRole::Main;
-        self.submit(RunnerJob { role, name, demand, restarts: 0, key: "main", node: None }).await
+        self.submit(RunnerJob::new(RunnerRole::Main, name, demand, "main")).await
     }
 
-    /// Submits the runner of an actor.
+    /// Submits the job of actors, of which this one is the first.
     ///
     /// # Errors
     /// What the head says.
-    pub(super) async fn submit_actor(&self, runner: ActorRunner) -> Result<JobId, String> {
-        let ActorRunner { actor, name, restarts, gpus, claims } = runner;
-        let demand = RunnerClaims::decode(&claims)?.demand(gpus);
-        let (role, key) = (RunnerRole::Actor, format!("actor {actor}"));
-        self.submit(RunnerJob { role, name: &name, demand, restarts, key: &key, node: None }).await
+    pub(super) async fn submit_gang(&self, first: ActorId, gang: &GangSpec) -> Result<JobId, String> {
+        let ranks = gang.actors.len() as u32;
+        let (demand, launch) = RunnerClaims::decode(&gang.claims)?.of_gang(gang.gpus, ranks);
+        let (name, key) = (name_of(gang), format!("actor {first}"));
+        let job = RunnerJob { launch, ranks, ..RunnerJob::new(RunnerRole::Actor, name, demand, &key) };
+        self.submit(RunnerJob { restarts: gang.restarts, ..job }).await
     }
 
     /// Submits a runner of tasks. It is not started again: what it was to do, others do.
@@ -113,8 +120,8 @@ impl RunnerJobs {
         class: &TaskClass,
     ) -> Result<JobId, String> {
         let demand = RunnerClaims::decode(&class.claims)?.demand(class.gpus);
-        let (role, key) = (RunnerRole::Tasks, format!("tasks {runner}"));
-        self.submit(RunnerJob { role, name: "tasks", demand, restarts: 0, key: &key, node: None }).await
+        let key = format!("tasks {runner}");
+        self.submit(RunnerJob::new(RunnerRole::Tasks, "tasks", demand, &key)).await
     }
 
     /// Submits the store of a further node. It is started again whenever it ends.
@@ -126,23 +133,25 @@ impl RunnerJobs {
         // A node that was lost may come back: each of its stores is a job of its own.
         let number = self.stores.fetch_add(1, Ordering::Relaxed);
         let key = format!("store {node} {number}");
-        let (role, restarts, node) = (RunnerRole::Store, STORE_RESTARTS, Some(name));
-        self.submit(RunnerJob { role, name: "store", demand, restarts, key: &key, node }).await
+        let job = RunnerJob::new(RunnerRole::Store, "store", demand, &key);
+        self.submit(RunnerJob { restarts: STORE_RESTARTS, node: Some(name), ..job }).await
     }
 
     async fn submit(&self, job: RunnerJob<'_>) -> Result<JobId, String> {
-        let RunnerJob { role, name, demand, restarts, key, node } = job;
+        let RunnerJob { role, name, demand, launch, ranks, restarts, key, node } = job;
         let work = RunnerWork {
             application: self.application,
             program: self.program.clone(),
             role,
             arguments: self.arguments.clone(),
             node,
+            ranks,
         };
         let spec = JobSpec {
             name: name.to_owned(),
             entrypoint: Entrypoint::Runner(work),
             demand,
+            launch,
             retry: RetryPolicy { limit: restarts, backoff: FIRST_PAUSE, backoff_cap: LONGEST_PAUSE },
             code: Some(self.code.clone()),
             ..JobSpec::command(vec![self.program.clone()], self.workdir.clone())

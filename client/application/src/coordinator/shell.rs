@@ -9,15 +9,14 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use cohabit_application_core::{
-    Coordinator, CoordinatorEffect, CoordinatorNode, FromCoordinator, FromStore, LinkNumber,
-    MemberDescription, MemberTopic, NodeNumber, Packet, SessionHello, StoreFigures, TaskClass,
+    ActorId, Coordinator, CoordinatorEffect, CoordinatorNode, FromCoordinator, FromStore, GangSpec,
+    LinkNumber, MemberDescription, MemberTopic, NodeNumber, Packet, SessionHello, StoreFigures, TaskClass,
     TaskRunnerNumber, ToCoordinator,
 };
 use cohabit_client::Error;
 use cohabit_net::ApplicationTls;
 use cohabit_types::{
-    ApplicationAccess, ApplicationAnswer, ApplicationTopic, AttemptId, JobId, ObjectListing, RunnerRole,
-    Share,
+    ApplicationAccess, ApplicationAnswer, ApplicationTopic, JobId, ObjectListing, RankId, RunnerRole, Share,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{spawn_blocking, spawn_local};
@@ -25,10 +24,8 @@ use tokio::time::sleep;
 
 use super::application_jobs::ApplicationJobs;
 use super::inspection::answer_questions;
-use super::runner_jobs::ActorRunner;
 use super::survey::{MemberAnswers, Surveys};
 use super::{actor_listing, object_listing, task_listing};
-use crate::registry::ActorRegistry;
 use crate::start_entry::MainEntry;
 use crate::store::{
     NodeAddresses, NodeStore, StoreEnded, StoreOutlets, StoreSettings, admit_store, connect_stores,
@@ -56,7 +53,7 @@ const SURPLUS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The coordinator with its connections.
 struct CoordinatorShell {
-    own: AttemptId,
+    own: RankId,
     state: RefCell<ShellState>,
     jobs: ApplicationJobs,
     /// The objects of this node.
@@ -71,13 +68,13 @@ struct CoordinatorShell {
 
 struct ShellState {
     core: Coordinator,
-    sessions: BTreeMap<AttemptId, SessionEnd<FromCoordinator>>,
+    sessions: BTreeMap<RankId, SessionEnd<FromCoordinator>>,
     /// Jobs that are, or were, followed.
     followed: BTreeSet<JobId>,
-    surveys: Surveys<AttemptId, MemberDescription>,
+    surveys: Surveys<RankId, MemberDescription>,
     store_surveys: Surveys<NodeNumber, StoreFigures>,
     /// The last process of the store of each further node that has connected, by the name of the node.
-    stores: BTreeMap<String, AttemptId>,
+    stores: BTreeMap<String, RankId>,
 }
 
 /// Runs the application until it is over; returns its exit code.
@@ -89,7 +86,7 @@ pub(super) async fn run(
     entry: MainEntry,
     jobs: ApplicationJobs,
 ) -> Result<i32, String> {
-    let own = access.application;
+    let own = access.coordinator_process();
     let check = HelloCheck { secret: access.credentials.secret, own };
     let cannot = |error: io::Error| format!("cannot listen for the application: {error}");
     let directory = SocketDirectory::open(&access.directory).map_err(cannot)?;
@@ -167,11 +164,8 @@ impl CoordinatorShell {
                         session.send(frame);
                     }
                 }
-                CoordinatorEffect::Submit { actor, kind, name, restarts, gpus, claims } => {
-                    let kind = ActorRegistry::get().entry(kind).map_or("actor", |entry| entry.origin.name);
-                    let name = name.unwrap_or_else(|| kind.to_owned());
-                    let runner = ActorRunner { actor, name, restarts, gpus, claims };
-                    spawn_local(Rc::clone(self).submit(runner));
+                CoordinatorEffect::Submit { first, gang } => {
+                    spawn_local(Rc::clone(self).submit(first, gang));
                 }
                 CoordinatorEffect::SubmitTaskRunner { runner, class } => {
                     spawn_local(Rc::clone(self).submit_tasks(runner, class));
@@ -233,11 +227,10 @@ impl CoordinatorShell {
         let _ended = self.exit.send(end);
     }
 
-    async fn submit(self: Rc<CoordinatorShell>, runner: ActorRunner) {
-        let actor = runner.actor;
-        let result = self.jobs.submit_actor(runner).await;
+    async fn submit(self: Rc<CoordinatorShell>, first: ActorId, gang: GangSpec) {
+        let result = self.jobs.submit_gang(first, &gang).await;
         let job = result.as_ref().ok().copied();
-        self.change(|core, effects| core.submitted(actor, result, effects));
+        self.change(|core, effects| core.submitted(first, result, effects));
         if let Some(job) = job {
             self.follow(job);
         }
@@ -262,7 +255,7 @@ impl CoordinatorShell {
     }
 
     /// A store of a further node has lost a connection: if it does not open the next one, its node is lost.
-    async fn listen_for(self: Rc<CoordinatorShell>, store: AttemptId, link: LinkNumber) {
+    async fn listen_for(self: Rc<CoordinatorShell>, store: RankId, link: LinkNumber) {
         sleep(SILENCE).await;
         let is_silent = {
             let state = self.state.borrow();
@@ -402,7 +395,7 @@ impl CoordinatorShell {
             Err(failure) => return self.end(Err(failure.to_string())),
         }
         match role {
-            RunnerRole::Main => self.follow_main(hello.from.job),
+            RunnerRole::Main => self.follow_main(hello.from.job()),
             RunnerRole::Store => {
                 self.state.borrow_mut().stores.insert(node.clone(), hello.from);
             }
@@ -437,7 +430,7 @@ impl CoordinatorShell {
 /// One connection of a process.
 struct MemberConnection {
     shell: Rc<CoordinatorShell>,
-    member: AttemptId,
+    member: RankId,
     link: LinkNumber,
 }
 

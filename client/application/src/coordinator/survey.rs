@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_application_core::{MemberDescription, RequestNumber};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -35,7 +35,7 @@ pub(super) struct SurveyResult<K, A> {
 }
 
 /// What processes have said of themselves.
-pub(super) type MemberAnswers = SurveyResult<AttemptId, MemberDescription>;
+pub(super) type MemberAnswers = SurveyResult<RankId, MemberDescription>;
 
 /// The end of a survey.
 #[derive(Debug)]
@@ -120,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    fn member(job: u64) -> AttemptId {
-        JobId::new(job).attempt(1)
+    fn member(job: u64) -> RankId {
+        JobId::new(job).attempt(1).rank(0)
     }
 
     #[tokio::test]
@@ -137,7 +137,7 @@ mod tests {
         surveys.answered(member(3), request, MemberDescription::default());
         end.wait().now_or_never().expect("all have answered");
         let result = surveys.close(request);
-        let answered: Vec<AttemptId> = result.answers.iter().map(|(member, _)| *member).collect();
+        let answered: Vec<RankId> = result.answers.iter().map(|(member, _)| *member).collect();
         assert_eq!((answered, result.silent), (vec![member(1), member(3)], vec![]));
         surveys.answered(member(3), request, MemberDescription::default());
         assert!(surveys.open.is_empty());

@@ -9,8 +9,8 @@ use cohabit_application_core::{
     RunnerCondition, RunnerDescription, TaskClass, TaskDescription, TaskOutcome, TaskPlace,
 };
 use cohabit_types::{
-    AttemptId, Demand, MOST_LISTED, TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord,
-    TaskRunnerStage, TaskStatus, shortened,
+    Demand, MOST_LISTED, RankId, TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage,
+    TaskStatus, shortened,
 };
 
 use super::survey::MemberAnswers;
@@ -39,7 +39,7 @@ pub(super) fn listing(application: ApplicationDescription, found: MemberAnswers)
 struct CollectedTasks {
     classes: Vec<TaskClassRecord>,
     numbers: BTreeMap<TaskClass, u32>,
-    started: BTreeSet<(AttemptId, CallNumber)>,
+    started: BTreeSet<(RankId, CallNumber)>,
     /// Those that a runner has.
     sent: Vec<TaskRecord>,
     waiting: Vec<TaskRecord>,
@@ -61,7 +61,7 @@ impl CollectedTasks {
         }
     }
 
-    fn add(&mut self, caller: AttemptId, description: MemberDescription) {
+    fn add(&mut self, caller: RankId, description: MemberDescription) {
         self.omitted += description.omitted;
         let room = MOST_LISTED.saturating_sub(self.started.len());
         self.started.extend(description.started.into_iter().take(room).map(|it| (it.caller, it.call)));
@@ -87,7 +87,7 @@ impl CollectedTasks {
         })
     }
 
-    fn listing(self, silent: Vec<AttemptId>) -> TaskListing {
+    fn listing(self, silent: Vec<RankId>) -> TaskListing {
         let CollectedTasks { mut classes, started, mut sent, waiting, ended, mut omitted, .. } = self;
         for task in sent.iter_mut().filter(|task| task.state == TaskStatus::Sent) {
             if started.contains(&(task.caller, CallNumber(task.call))) {
@@ -151,7 +151,7 @@ fn reason(class: &TaskClassRecord) -> String {
     }
 }
 
-fn unended_record(caller: AttemptId, class: u32, task: TaskDescription) -> TaskRecord {
+fn unended_record(caller: RankId, class: u32, task: TaskDescription) -> TaskRecord {
     let (state, runner) = match task.place {
         TaskPlace::Waiting | TaskPlace::Dependent => (TaskStatus::Waiting, None),
         TaskPlace::Sent { runner } => (TaskStatus::Sent, Some(runner)),
@@ -173,7 +173,7 @@ fn unended_record(caller: AttemptId, class: u32, task: TaskDescription) -> TaskR
     }
 }
 
-fn ended_record(caller: AttemptId, task: EndedTaskDescription) -> TaskRecord {
+fn ended_record(caller: RankId, task: EndedTaskDescription) -> TaskRecord {
     let state = match task.outcome {
         TaskOutcome::Returned => TaskStatus::Returned,
         TaskOutcome::Failed => TaskStatus::Failed,
@@ -208,8 +208,8 @@ mod tests {
     use super::*;
     use crate::options::{Claims, TaskOptions};
 
-    fn member(job: u64) -> AttemptId {
-        JobId::new(job).attempt(1)
+    fn member(job: u64) -> RankId {
+        JobId::new(job).attempt(1).rank(0)
     }
 
     fn class(gpus: u32) -> TaskClass {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    fn listed(classes: Vec<ClassDescription>, answers: Vec<(AttemptId, MemberDescription)>) -> TaskListing {
+    fn listed(classes: Vec<ClassDescription>, answers: Vec<(RankId, MemberDescription)>) -> TaskListing {
         let (actors, object_holders) = (Vec::new(), BTreeMap::new());
         let application =
             ApplicationDescription { actors, classes, object_holders, ..ApplicationDescription::default() };

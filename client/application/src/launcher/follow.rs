@@ -103,6 +103,7 @@ fn is_main(job: &JobRecord, root: JobId) -> bool {
         role: RunnerRole::Main,
         arguments: Vec::new(),
         node: None,
+        ranks: 1,
     };
     job.application == Some(root) && job.work == Entrypoint::Runner(work).title()
 }

@@ -67,6 +67,7 @@ impl Program {
             role: RunnerRole::Main,
             arguments: self.arguments.clone(),
             node: None,
+            ranks: 1,
         };
         self.job(entry.name, Entrypoint::Runner(work), code)
     }

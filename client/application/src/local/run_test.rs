@@ -88,9 +88,9 @@ fn run_in(
 fn access(folder: &Path, entry: MainEntry) -> io::Result<ApplicationAccess> {
     let mut secret = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut secret)?;
-    let root = JobId::new(1).attempt(1);
+    let root = JobId::new(1).attempt(1).rank(0);
     Ok(ApplicationAccess {
-        application: root,
+        application: root.attempt,
         member: root,
         credentials: ApplicationCredentials { secret: ApplicationSecret(secret), token: None },
         // It is here already.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use cohabit_application_core::{RunnerReport, RunnerState};
-use cohabit_types::{ApplicationAccess, JobId};
+use cohabit_application_core::{GangSpec, RunnerReport, RunnerState};
+use cohabit_types::{ApplicationAccess, JobId, RankId};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -58,6 +58,8 @@ struct ThreadJobsState {
 struct ThreadJob {
     role: ThreadRole,
     restarts: u32,
+    /// The threads of an attempt.
+    ranks: u32,
     /// How many attempts have begun.
     attempts: u32,
     phase: ThreadPhase,
@@ -73,8 +75,12 @@ enum ThreadRole {
 
 enum ThreadPhase {
     Waiting,
-    /// Its thread runs; it is told to end.
-    Runs(UnboundedSender<()>),
+    Runs {
+        /// Of its threads that have not ended, by rank: each is told to end.
+        threads: BTreeMap<u32, UnboundedSender<()>>,
+        /// The code of the first that did not end with 0.
+        code: i32,
+    },
     Ended,
 }
 
@@ -84,9 +90,8 @@ impl ThreadJobs {
         let mut state = ThreadJobsState::default();
         // Nobody tells the thread of the test to end.
         let (terminate, _word) = unbounded_channel();
-        let phase = ThreadPhase::Runs(terminate);
-        let main = ThreadJob { role: ThreadRole::Main, restarts: 0, attempts: 1, phase, is_cancelled: false };
-        state.jobs.insert(MAIN, main);
+        let phase = ThreadPhase::Runs { threads: BTreeMap::from([(0, terminate)]), code: 0 };
+        state.jobs.insert(MAIN, ThreadJob { attempts: 1, phase, ..ThreadJob::new(ThreadRole::Main, 0, 1) });
         state.report(MAIN, RunnerState::Live);
         let (reported, ended, main_over) = (Notify::new(), Condvar::new(), Notify::new());
         ThreadJobs(Arc::new(Shared { access, state: Mutex::new(state), reported, ended, main_over }))
@@ -97,7 +102,7 @@ impl ThreadJobs {
     /// # Errors
     /// If there is no folder for its checkpoints.
     pub(crate) fn main(&self) -> io::Result<(ApplicationAccess, Surroundings)> {
-        Ok((self.access_of(MAIN, 1), self.surroundings(MAIN)?))
+        Ok((self.access_of(MAIN.attempt(1).rank(0)), self.surroundings(MAIN)?))
     }
 
     /// `main` runs already.
@@ -105,36 +110,35 @@ impl ThreadJobs {
         MAIN
     }
 
-    /// Starts the thread of an actor.
-    pub(crate) fn submit_actor(&self, restarts: u32) -> JobId {
-        self.submit(ThreadRole::Actor, restarts)
+    /// Starts the threads of actors.
+    pub(crate) fn submit_gang(&self, gang: &GangSpec) -> JobId {
+        self.submit(ThreadJob::new(ThreadRole::Actor, gang.restarts, gang.actors.len() as u32))
     }
 
     /// Starts a runner of tasks, as soon as few enough run.
     pub(crate) fn submit_tasks(&self) -> JobId {
-        self.submit(ThreadRole::Tasks, 0)
+        self.submit(ThreadJob::new(ThreadRole::Tasks, 0, 1))
     }
 
-    /// Tells a thread to end.
+    /// Tells the threads of a job to end.
     pub(crate) fn cancel(&self, id: JobId) {
         let mut state = self.state();
         let Some(job) = state.jobs.get_mut(&id) else { return };
         job.is_cancelled = true;
-        match &job.phase {
+        job.end_threads();
+        match job.phase {
             ThreadPhase::Waiting => {
                 job.phase = ThreadPhase::Ended;
                 state.report(id, ended(runner::TERMINATED));
             }
-            // It may have ended.
-            ThreadPhase::Runs(terminate) => _ = terminate.send(()),
-            ThreadPhase::Ended => {}
+            ThreadPhase::Runs { .. } | ThreadPhase::Ended => {}
         }
         self.0.reported.notify_one();
     }
 
     /// The thread of the test has run `main`.
     pub(crate) fn main_ended(&self, code: i32) {
-        self.thread_ended(MAIN, code);
+        self.thread_ended(MAIN.attempt(1).rank(0), code);
         self.0.main_over.notify_one();
     }
 
@@ -164,11 +168,10 @@ impl ThreadJobs {
         let _waited = self.0.ended.wait_timeout_while(self.state(), patience, runs);
     }
 
-    fn submit(&self, role: ThreadRole, restarts: u32) -> JobId {
+    fn submit(&self, job: ThreadJob) -> JobId {
         let mut state = self.state();
-        let id = JobId::new(MAIN.number + state.jobs.len() as u64);
-        let phase = ThreadPhase::Waiting;
-        state.jobs.insert(id, ThreadJob { role, restarts, attempts: 0, phase, is_cancelled: false });
+        let (id, role) = (JobId::new(MAIN.number + state.jobs.len() as u64), job.role);
+        state.jobs.insert(id, job);
         state.report(id, RunnerState::Waiting { why: format!("{MOST_RUNNERS} runners of tasks run") });
         match role {
             ThreadRole::Main | ThreadRole::Actor => self.start(&mut state, id),
@@ -190,29 +193,42 @@ impl ThreadJobs {
     /// Starts the next attempt of a job.
     fn start(&self, state: &mut ThreadJobsState, id: JobId) {
         let Some(job) = state.jobs.get_mut(&id) else { return };
-        let (terminate, word) = unbounded_channel();
         job.attempts += 1;
-        job.phase = ThreadPhase::Runs(terminate);
-        let (role, access) = (job.role, self.access_of(id, job.attempts));
+        let (role, attempt, ranks) = (job.role, id.attempt(job.attempts), job.ranks);
+        let channels = (0..ranks).map(|rank| {
+            let (terminate, word) = unbounded_channel();
+            ((rank, terminate), (rank, word))
+        });
+        let (threads, words): (BTreeMap<_, _>, Vec<_>) = channels.unzip();
+        job.phase = ThreadPhase::Runs { threads, code: 0 };
         state.report(id, RunnerState::Live);
-        let jobs = self.clone();
-        let run = move |surroundings| {
-            let member = AssertUnwindSafe(|| run_member(role, access, &surroundings, EndRequest::Word(word)));
-            let code = catch_unwind(member).unwrap_or(Ok(FAILED));
-            jobs.thread_ended(id, code.unwrap_or(FAILED));
-        };
-        let started = self.surroundings(id).and_then(|surroundings| {
-            thread::Builder::new().name(format!("{role} {id}")).spawn(move || run(surroundings))
+        let started = words.into_iter().try_for_each(|(rank, word)| {
+            let (jobs, member, surroundings) = (self.clone(), attempt.rank(rank), self.surroundings(id)?);
+            let run = move || {
+                let access = jobs.access_of(member);
+                let run_it =
+                    AssertUnwindSafe(|| run_member(role, access, &surroundings, EndRequest::Word(word)));
+                let code = catch_unwind(run_it).unwrap_or(Ok(FAILED));
+                jobs.thread_ended(member, code.unwrap_or(FAILED));
+            };
+            let name = if ranks == 1 { format!("{role} {id}") } else { format!("{role} {id}/{rank}") };
+            thread::Builder::new().name(name).spawn(run).map(drop)
         });
         if let Err(error) = started {
             let text = format!("cannot start a thread: {error}");
-            state.jobs.entry(id).and_modify(|job| job.phase = ThreadPhase::Ended);
+            if let Some(job) = state.jobs.get_mut(&id) {
+                job.end_threads();
+                job.phase = ThreadPhase::Ended;
+            }
             state.report(id, RunnerState::Ended { code: FAILED, text });
         }
     }
 
-    fn thread_ended(&self, id: JobId, code: i32) {
-        let mut state = self.state();
+    fn thread_ended(&self, member: RankId, code: i32) {
+        let (mut state, id) = (self.state(), member.job());
+        let Some(code) = state.jobs.get_mut(&id).and_then(|job| job.rank_ended(member.rank, code)) else {
+            return;
+        };
         let Some(job) = state.jobs.get_mut(&id) else { return };
         if code != 0 && !job.is_cancelled && job.attempts <= job.restarts {
             self.start(&mut state, id);
@@ -226,8 +242,8 @@ impl ThreadJobs {
         self.0.ended.notify_all();
     }
 
-    fn access_of(&self, id: JobId, attempt: u32) -> ApplicationAccess {
-        ApplicationAccess { member: id.attempt(attempt), ..self.0.access.clone() }
+    fn access_of(&self, member: RankId) -> ApplicationAccess {
+        ApplicationAccess { member, ..self.0.access.clone() }
     }
 
     fn surroundings(&self, id: JobId) -> io::Result<Surroundings> {
@@ -249,8 +265,34 @@ impl ThreadJobsState {
 }
 
 impl ThreadJob {
+    const fn new(role: ThreadRole, restarts: u32, ranks: u32) -> ThreadJob {
+        ThreadJob { role, restarts, ranks, attempts: 0, phase: ThreadPhase::Waiting, is_cancelled: false }
+    }
+
     const fn runs(&self) -> bool {
-        matches!(self.phase, ThreadPhase::Runs(_))
+        matches!(self.phase, ThreadPhase::Runs { .. })
+    }
+
+    /// Tells all of its threads to end.
+    fn end_threads(&self) {
+        if let ThreadPhase::Runs { threads, code: _ } = &self.phase {
+            // Some may have ended.
+            threads.values().for_each(|terminate| _ = terminate.send(()));
+        }
+    }
+
+    /// A thread has ended. If it failed, the others are told to end; the code of all, when all have ended.
+    fn rank_ended(&mut self, rank: u32, ended: i32) -> Option<i32> {
+        let ThreadPhase::Runs { threads, code } = &mut self.phase else { return None };
+        threads.remove(&rank);
+        if ended != 0 && *code == 0 {
+            *code = ended;
+        }
+        let (is_last, code) = (threads.is_empty(), *code);
+        if ended != 0 {
+            self.end_threads();
+        }
+        is_last.then_some(code)
     }
 }
 

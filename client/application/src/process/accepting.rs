@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use cohabit_application_core::SessionHello;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use tokio::net::UnixListener;
 use tokio::task::spawn_local;
 
@@ -33,7 +33,7 @@ pub(crate) struct CalleeSockets {
 impl CalleeSockets {
     /// # Errors
     /// If they cannot be made.
-    pub(crate) fn listen(directory: &SocketDirectory, own: AttemptId) -> io::Result<CalleeSockets> {
+    pub(crate) fn listen(directory: &SocketDirectory, own: RankId) -> io::Result<CalleeSockets> {
         let handed_over = directory.listen(SocketName::HandOver(own))?;
         Ok(CalleeSockets { callers: directory.listen(own)?, handed_over })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_application_core::{MemberPlace, SessionHello};
-use cohabit_types::{AttemptId, Rendezvous, RunnerRole};
+use cohabit_types::{RankId, Rendezvous, RunnerRole};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
@@ -56,7 +56,7 @@ impl Dialer {
     }
 
     /// Keeps connections to all members that are asked for.
-    pub(crate) async fn dial_members(self, mut members: UnboundedReceiver<AttemptId>) {
+    pub(crate) async fn dial_members(self, mut members: UnboundedReceiver<RankId>) {
         let dialer = Rc::new(self);
         while let Some(member) = members.recv().await {
             let dialer = Rc::clone(&dialer);
@@ -65,7 +65,7 @@ impl Dialer {
     }
 
     /// Connects to a callee until its session is closed: the coordinator says when it has ended.
-    async fn keep_callee(&self, member: AttemptId) {
+    async fn keep_callee(&self, member: RankId) {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.connect(Peer::Callee(member), HelloPurpose::Calls).await {

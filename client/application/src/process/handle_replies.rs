@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_application_core::{ActorId, ActorSpec, HeldId};
+use cohabit_application_core::{ActorId, GangSpec, HeldId};
 use tokio::sync::oneshot;
 
 use super::hold::Hold;
@@ -14,7 +14,7 @@ use crate::values::held;
 struct HandleReply<'a, T> {
     process: &'a MemberProcess,
     reply: oneshot::Receiver<T>,
-    handle: fn(T) -> Option<ActorId>,
+    handles: fn(T) -> Vec<ActorId>,
 }
 
 impl<T> HandleReply<'_, T> {
@@ -27,27 +27,27 @@ impl<T> Drop for HandleReply<'_, T> {
     fn drop(&mut self) {
         self.reply.close();
         if let Ok(unread) = self.reply.try_recv() {
-            self.process.release((self.handle)(unread).map(HeldId::Actor).into_iter().collect());
+            self.process.release((self.handles)(unread).into_iter().map(HeldId::Actor).collect());
         }
     }
 }
 
 impl MemberProcess {
-    /// Creates an actor, of which the process then holds one handle. `holds` are the handles in the arguments
-    /// of its constructor.
+    /// Creates actors, of each of which the process then holds one handle. `holds` are the handles in the
+    /// arguments of their constructors, by rank.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If they cannot be created.
     pub(crate) async fn create(
         self: &Arc<MemberProcess>,
-        spec: ActorSpec,
-        holds: Vec<Arc<Hold>>,
-    ) -> Result<ActorId> {
-        let carries = held(&holds);
-        let reply = self.with(|state| state.create(spec, carries));
+        gang: GangSpec,
+        holds: Vec<Vec<Arc<Hold>>>,
+    ) -> Result<Vec<ActorId>> {
+        let carries = holds.iter().map(|holds| held(holds)).collect();
+        let reply = self.with(|state| state.create(gang, carries));
         let reply = reply.map_err(|error| Error::of_creation(&error))?;
         drop(holds);
-        let reply = HandleReply { process: self, reply, handle: |reply| reply.ok() };
+        let reply = HandleReply { process: self, reply, handles: Result::unwrap_or_default };
         reply.read().await?.map_err(|error| Error::of_creation(&error))
     }
 
@@ -58,7 +58,7 @@ impl MemberProcess {
     pub(crate) async fn find(self: &Arc<MemberProcess>, name: &str) -> Result<ActorId> {
         let reply =
             self.with(|state| state.find(name.to_owned())).map_err(|error| Error::of_creation(&error))?;
-        let reply = HandleReply { process: self, reply, handle: |actor| actor };
+        let reply = HandleReply { process: self, reply, handles: |actor| actor.into_iter().collect() };
         reply.read().await?.ok_or_else(|| Error::NotFound(name.to_owned()))
     }
 

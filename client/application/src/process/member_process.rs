@@ -67,7 +67,8 @@ impl MemberProcess {
     ) -> Arc<MemberProcess> {
         let unknown_calls = UnknownCalls::default();
         let counted = Arc::clone(&unknown_calls);
-        let state = Mutex::new(MemberState::new(access.application, access.member, outlets, counted));
+        let state =
+            Mutex::new(MemberState::new(access.coordinator_process(), access.member, outlets, counted));
         let tls = ApplicationTls::new(&access.credentials.secret);
         let process = Arc::new(MemberProcess {
             access,

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use cohabit_application_core::{
-    ActorId, ActorSpec, CallError, CallNumber, CallValue, CreateError, FromCoordinator, FromStore, HeldId,
+    ActorId, CallError, CallNumber, CallValue, CreateError, FromCoordinator, FromStore, GangSpec, HeldId,
     IncarnationNumber, Member, MemberEffect, NodeNumber, RequestNumber, Ticket, ToCallee, ToCaller,
     ToCoordinator, ToStore,
 };
-use cohabit_types::{AttemptId, Rendezvous};
+use cohabit_types::{RankId, Rendezvous};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -41,30 +41,39 @@ pub(crate) enum ProcessEvent {
     Interrupted(Ticket),
     /// It is to end.
     End,
+    /// It is to end with an error: its actor has panicked.
+    Failed,
 }
 
 /// Where a process is asked for what its state cannot do: connections, timers and its end.
 #[derive(Debug)]
 pub(crate) struct Outlets {
-    pub(crate) dial: UnboundedSender<AttemptId>,
+    pub(crate) dial: UnboundedSender<RankId>,
     pub(crate) events: UnboundedSender<ProcessEvent>,
 }
 
-/// The answer to a creation or a search.
-pub(super) type ActorReply = Result<ActorId, CreateError>;
+/// The answer to a creation.
+pub(super) type ActorsReply = Result<Vec<ActorId>, CreateError>;
+
+/// Somebody who waits for actors.
+struct AwaitedActors {
+    /// How many.
+    count: u32,
+    reply: oneshot::Sender<ActorsReply>,
+}
 
 /// The state of a process; `H` holds an actor or an object, and is dropped outside of the lock.
 pub(crate) struct MemberState<H> {
     pub(super) member: Member,
-    own: AttemptId,
+    own: RankId,
     pub(super) coordinator: SessionEnd<ToCoordinator>,
     /// Members whose actors this process calls, or which run its tasks.
-    pub(super) callees: BTreeMap<AttemptId, SessionEnd<ToCallee>>,
+    pub(super) callees: BTreeMap<RankId, SessionEnd<ToCallee>>,
     /// Members that call the actor of this process, or which sent it tasks.
-    pub(super) callers: BTreeMap<AttemptId, SessionEnd<ToCaller>>,
+    pub(super) callers: BTreeMap<RankId, SessionEnd<ToCaller>>,
     pub(super) calls: HashMap<CallNumber, PendingCall>,
     pub(super) backlogs: BTreeMap<CallTarget, Backlog<H>>,
-    creations: HashMap<RequestNumber, oneshot::Sender<ActorReply>>,
+    creations: HashMap<RequestNumber, AwaitedActors>,
     searches: HashMap<RequestNumber, oneshot::Sender<Option<ActorId>>>,
     stops: HashMap<RequestNumber, oneshot::Sender<()>>,
     pub(super) references: ReferenceTable,
@@ -81,8 +90,8 @@ pub(crate) struct MemberState<H> {
 
 impl<H> MemberState<H> {
     pub(super) fn new(
-        coordinator: AttemptId,
-        own: AttemptId,
+        coordinator: RankId,
+        own: RankId,
         outlets: Outlets,
         unknown_calls: UnknownCalls,
     ) -> MemberState<H> {
@@ -129,12 +138,13 @@ impl<H> MemberState<H> {
 
     pub(crate) fn create(
         &mut self,
-        spec: ActorSpec,
-        carries: Vec<HeldId>,
-    ) -> Result<oneshot::Receiver<ActorReply>, CreateError> {
-        let request = self.member.create(spec, carries, &mut self.effects)?;
-        let (sender, receiver) = oneshot::channel();
-        self.creations.insert(request, sender);
+        gang: GangSpec,
+        carries: Vec<Vec<HeldId>>,
+    ) -> Result<oneshot::Receiver<ActorsReply>, CreateError> {
+        let count = gang.actors.len() as u32;
+        let request = self.member.create(gang, carries, &mut self.effects)?;
+        let (reply, receiver) = oneshot::channel();
+        self.creations.insert(request, AwaitedActors { count, reply });
         Ok(receiver)
     }
 
@@ -265,6 +275,7 @@ impl<H> MemberState<H> {
             MemberEffect::Rest { rest } => self.tasks.begin_rest(rest),
             MemberEffect::Store(word) => self.tell(ProcessEvent::Store(word)),
             MemberEffect::End => self.tell(ProcessEvent::End),
+            MemberEffect::Fail => self.tell(ProcessEvent::Failed),
         }
     }
 
@@ -292,15 +303,14 @@ impl<H> MemberState<H> {
         let _ended = self.outlets.events.send(event);
     }
 
-    fn reply_created(&mut self, request: RequestNumber, result: ActorReply) {
-        let unread = match self.creations.remove(&request) {
-            Some(waiting) => waiting.send(result).err(),
-            None => Some(result),
-        };
-        self.release(unread.and_then(Result::ok).map(HeldId::Actor));
+    fn reply_created(&mut self, request: RequestNumber, result: Result<ActorId, CreateError>) {
+        let Some(AwaitedActors { count, reply }) = self.creations.remove(&request) else { return };
+        let actors = result.map(|first| (0..count).map(|rank| first.of_rank(rank)).collect());
+        let unread = reply.send(actors).err().and_then(Result::ok);
+        self.release(unread.into_iter().flatten().map(HeldId::Actor));
     }
 
-    fn close(&mut self, member: AttemptId) {
+    fn close(&mut self, member: RankId) {
         if let Some(session) = self.callees.remove(&member) {
             session.close();
         }
@@ -315,11 +325,11 @@ impl<H> MemberState<H> {
         self.member.receive(frame, &mut self.effects);
     }
 
-    pub(super) fn receive_from_callee(&mut self, from: AttemptId, frame: ToCaller) {
+    pub(super) fn receive_from_callee(&mut self, from: RankId, frame: ToCaller) {
         self.member.receive_from_callee(from, frame, &mut self.effects);
     }
 
-    pub(super) fn receive_from_caller(&mut self, from: AttemptId, frame: ToCallee) {
+    pub(super) fn receive_from_caller(&mut self, from: RankId, frame: ToCallee) {
         self.member.receive_from_caller(from, frame, &mut self.effects);
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cohabit_application_core::{LinkNumber, Packet, SessionError, SessionHello};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,9 +17,9 @@ use crate::transport::{FrameHandler, LinkFailure, ReceivedFrames, SendBuffer, Se
 pub(super) enum Peer {
     Coordinator,
     /// It has an actor that this process calls.
-    Callee(AttemptId),
+    Callee(RankId),
     /// It calls the actor of this process.
-    Caller(AttemptId),
+    Caller(RankId),
 }
 
 /// What is done after frames were handled: the host runs what they started.

@@ -35,7 +35,11 @@ pub(crate) fn connect_stores(
     address_of: impl Fn(NodeNumber) -> Option<Rendezvous> + Send + Sync + 'static,
 ) -> NodeConnector {
     // Any store of the application does: the coordinator has said which one is dialed.
-    let hello = StoreHello { secret: access.credentials.secret, from: access.member, to: access.application };
+    let hello = StoreHello {
+        secret: access.credentials.secret,
+        from: access.member,
+        to: access.coordinator_process(),
+    };
     let tls = tls.clone();
     Arc::new(move |node| {
         let (at, tls, hello) = (address_of(node), tls.clone(), hello.clone());

@@ -8,7 +8,7 @@ use std::thread;
 use cohabit_application_core::ObjectId;
 use cohabit_application_core::{StoreFigures, ToStore};
 #[cfg(test)]
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use tokio::net::UnixListener;
 use tokio::runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -102,7 +102,7 @@ impl NodeStore {
 
     /// A process has ended: of the objects that it named, these alone are held.
     #[cfg(test)]
-    pub(super) fn forget(&self, maker: AttemptId, keep: impl IntoIterator<Item = ObjectId>) {
+    pub(super) fn forget(&self, maker: RankId, keep: impl IntoIterator<Item = ObjectId>) {
         self.obey(ToStore::Forget { maker, keep: keep.into_iter().collect() });
     }
 

@@ -11,7 +11,7 @@ use cohabit_application_core::{
     StoreFigures, StoreReply, StoreRequest, TransferResult,
 };
 use cohabit_memory::{FreshMemory, MemoryError, SpillFile};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use tokio::sync::{RwLock, Semaphore};
 use tokio::task::{AbortHandle, JoinError, spawn_blocking, spawn_local};
 use tokio::time::sleep;
@@ -43,10 +43,10 @@ pub(super) struct NodeStoreState {
     pub(super) memories: ObjectMemories,
     /// The nodes that objects are fetched from.
     pub(super) sources: BTreeMap<ObjectId, NodeNumber>,
-    members: BTreeMap<AttemptId, ConnectedMember>,
+    members: BTreeMap<RankId, ConnectedMember>,
     /// What is held of that which ended processes have stored, as long as their connections have not ended:
     /// what they said last may not have been read.
-    forgotten: BTreeMap<AttemptId, BTreeSet<ObjectId>>,
+    forgotten: BTreeMap<RankId, BTreeSet<ObjectId>>,
     /// Why the last spill, allocation or return from disk failed.
     failure: Option<String>,
 }
@@ -85,7 +85,7 @@ impl StoreServer {
     }
 
     /// A process has connected. None if it is connected already.
-    pub(super) fn join(&self, member: AttemptId) -> Option<Rc<ReplyQueue>> {
+    pub(super) fn join(&self, member: RankId) -> Option<Rc<ReplyQueue>> {
         let mut state = self.state.borrow_mut();
         if state.members.contains_key(&member) {
             return None;
@@ -98,7 +98,7 @@ impl StoreServer {
     }
 
     /// The connection of a process has ended.
-    pub(super) fn leave(self: &Rc<StoreServer>, member: AttemptId) {
+    pub(super) fn leave(self: &Rc<StoreServer>, member: RankId) {
         let left = self.state.borrow_mut().members.remove(&member);
         left.into_iter().flat_map(|it| it.waits).for_each(|(_, timer)| timer.abort());
         self.change(|core, effects| core.member_ended(member, effects));
@@ -109,7 +109,7 @@ impl StoreServer {
     }
 
     /// A process has ended: of the objects that it named, these alone are held.
-    pub(super) fn forget(self: &Rc<StoreServer>, maker: AttemptId, keep: BTreeSet<ObjectId>) {
+    pub(super) fn forget(self: &Rc<StoreServer>, maker: RankId, keep: BTreeSet<ObjectId>) {
         let is_connected = self.state.borrow().members.contains_key(&maker);
         if is_connected {
             self.state.borrow_mut().forgotten.insert(maker, keep);
@@ -134,7 +134,7 @@ impl StoreServer {
     /// If no process of the application asks for this.
     pub(super) fn receive(
         self: &Rc<StoreServer>,
-        from: AttemptId,
+        from: RankId,
         request: StoreRequest,
     ) -> Result<(), LinkFailure> {
         match request {
@@ -178,7 +178,7 @@ impl StoreServer {
     }
 
     /// A process fills the memory alone that it has reserved.
-    fn check_making(&self, object: ObjectId, from: AttemptId) -> Result<(), LinkFailure> {
+    fn check_making(&self, object: ObjectId, from: RankId) -> Result<(), LinkFailure> {
         match self.state.borrow().core.is_made_by(object, from) {
             true => Ok(()),
             false => Err(LinkFailure::Protocol(format!("it has no memory for object {object}"))),
@@ -186,7 +186,7 @@ impl StoreServer {
     }
 
     /// From now on a process waits for an object, until it gets an answer or has waited long enough.
-    fn begin_wait(self: &Rc<StoreServer>, by: AttemptId, object: ObjectId) -> Result<(), LinkFailure> {
+    fn begin_wait(self: &Rc<StoreServer>, by: RankId, object: ObjectId) -> Result<(), LinkFailure> {
         let mut state = self.state.borrow_mut();
         let waits = &mut state.members.get_mut(&by).ok_or(LinkFailure::Closed)?.waits;
         if waits.len() >= MAX_STORE_WAITS || waits.contains_key(&object) {
@@ -198,7 +198,7 @@ impl StoreServer {
     }
 
     /// Ends a wait for room.
-    fn patience_for(self: &Rc<StoreServer>, object: ObjectId, by: AttemptId) -> AbortHandle {
+    fn patience_for(self: &Rc<StoreServer>, object: ObjectId, by: RankId) -> AbortHandle {
         let server = Rc::clone(self);
         let timer = spawn_local(async move {
             sleep(server.settings.patience).await;
@@ -282,7 +282,7 @@ impl StoreServer {
         object: ObjectId,
         number: AllocationNumber,
         bytes: u64,
-        maker: AttemptId,
+        maker: RankId,
     ) {
         let allocated = self.allocating(move || FreshMemory::allocate(bytes)).await;
         if !self.state.borrow().memories.awaits(object, number) {
@@ -358,17 +358,17 @@ impl StoreServer {
 
 impl NodeStoreState {
     /// A process that waits for an object waits no longer.
-    fn answer(&mut self, to: AttemptId, object: ObjectId, reply: StoreReply) {
+    fn answer(&mut self, to: RankId, object: ObjectId, reply: StoreReply) {
         self.end_wait(to, object);
         self.reply(to, reply);
     }
 
-    fn end_wait(&mut self, by: AttemptId, object: ObjectId) {
+    fn end_wait(&mut self, by: RankId, object: ObjectId) {
         let waiting = self.members.get_mut(&by).and_then(|it| it.waits.remove(&object));
         waiting.into_iter().for_each(|timer| timer.abort());
     }
 
-    fn reply(&self, to: AttemptId, reply: StoreReply) {
+    fn reply(&self, to: RankId, reply: StoreReply) {
         if let Some(member) = self.members.get(&to) {
             member.replies.push(reply);
         }
@@ -386,7 +386,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 /// A process makes the objects alone that it names.
-fn check_maker(object: ObjectId, from: AttemptId) -> Result<(), LinkFailure> {
+fn check_maker(object: ObjectId, from: RankId) -> Result<(), LinkFailure> {
     match object.maker == from {
         true => Ok(()),
         false => Err(LinkFailure::Protocol(format!("it makes object {object} of another process"))),

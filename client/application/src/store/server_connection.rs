@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bytes::BytesMut;
 use cohabit_application_core::StoreRequest;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use futures::future::try_join;
 use tokio::net::UnixStream;
 
@@ -40,7 +40,7 @@ pub(super) async fn serve(
 
 async fn read_requests(
     server: &Rc<StoreServer>,
-    from: AttemptId,
+    from: RankId,
     mut frames: FrameReader<'_>,
     replies: &ReplyQueue,
 ) -> Result<Infallible, LinkFailure> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use cohabit_application_core::{CallError, MAX_STORE_WAITS, ObjectId, StoreReply, StoreRequest};
 use cohabit_memory::{FreshMemory, MemoryError, MemoryMapping, ObjectWriter, SealedMemory};
-use cohabit_types::{ApplicationSecret, AttemptId};
+use cohabit_types::{ApplicationSecret, RankId};
 use futures::future::try_join;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
@@ -64,8 +64,8 @@ impl StoreLink {
     pub(crate) fn new(
         directory: Arc<SocketDirectory>,
         secret: ApplicationSecret,
-        own: AttemptId,
-        store: AttemptId,
+        own: RankId,
+        store: RankId,
     ) -> StoreLink {
         let hello = StoreHello { secret, from: own, to: store };
         StoreLink {

@@ -4,10 +4,10 @@
 //! asks for the key of the application, and for whom the connection is once more.
 
 use bytes::{Buf, BufMut};
-use cohabit_types::{AttemptId, JobId};
+use cohabit_types::{JobId, RankId};
 
 /// Bytes of a greeting.
-pub(super) const GREETING_BYTES: usize = 24;
+pub(super) const GREETING_BYTES: usize = 28;
 
 /// What no other protocol begins with.
 const MAGIC: [u8; 8] = *b"\xc0habit\x00\x01";
@@ -16,7 +16,7 @@ const MAGIC: [u8; 8] = *b"\xc0habit\x00\x01";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NetworkGreeting {
     /// The process. For objects, any of the node.
-    pub(crate) to: AttemptId,
+    pub(crate) to: RankId,
     /// What travels on it.
     pub(crate) kind: GreetingKind,
 }
@@ -52,8 +52,9 @@ impl NetworkGreeting {
         let mut bytes = [0; GREETING_BYTES];
         let mut rest = &mut bytes[..];
         rest.put_slice(&MAGIC);
-        rest.put_u64_le(self.to.job.number);
-        rest.put_u32_le(self.to.attempt);
+        rest.put_u64_le(self.to.job().number);
+        rest.put_u32_le(self.to.attempt.attempt);
+        rest.put_u32_le(self.to.rank);
         rest.put_u32_le(self.kind.number());
         bytes
     }
@@ -62,7 +63,7 @@ impl NetworkGreeting {
     /// If it is none.
     pub(super) fn from_bytes(bytes: &[u8; GREETING_BYTES]) -> Result<NetworkGreeting, NoGreeting> {
         let mut rest = bytes.strip_prefix(&MAGIC).ok_or(NoGreeting)?;
-        let to = JobId::new(rest.get_u64_le()).attempt(rest.get_u32_le());
+        let to = JobId::new(rest.get_u64_le()).attempt(rest.get_u32_le()).rank(rest.get_u32_le());
         let number = rest.get_u32_le();
         let kind = GreetingKind::ALL.into_iter().find(|it| it.number() == number);
         kind.map(|kind| NetworkGreeting { to, kind }).ok_or(NoGreeting)
@@ -76,17 +77,17 @@ mod tests {
     #[test]
     fn a_greeting_is_read_as_it_was_written_and_nothing_else_is_one() {
         for kind in GreetingKind::ALL {
-            let greeting = NetworkGreeting { to: JobId::new(u64::MAX - 3).attempt(7), kind };
+            let greeting = NetworkGreeting { to: JobId::new(u64::MAX - 3).attempt(7).rank(2), kind };
             assert_eq!(NetworkGreeting::from_bytes(&greeting.to_bytes()), Ok(greeting));
         }
-        let greeting = NetworkGreeting { to: JobId::new(3).attempt(7), kind: GreetingKind::Objects };
+        let greeting = NetworkGreeting { to: JobId::new(3).attempt(7).rank(2), kind: GreetingKind::Objects };
         let bytes = greeting.to_bytes();
-        assert_eq!(bytes[8..], [3, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0]);
-        for at in (0..8).chain(20..24) {
+        assert_eq!(bytes[8..], [3, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0]);
+        for at in (0..8).chain(24..28) {
             let mut other = bytes;
             other[at] ^= 0x80;
             assert_eq!(NetworkGreeting::from_bytes(&other), Err(NoGreeting), "byte {at}");
         }
-        assert_eq!(NetworkGreeting::from_bytes(b"GET / HTTP/1.1\r\nHost: xy"), Err(NoGreeting));
+        assert_eq!(NetworkGreeting::from_bytes(b"GET / HTTP/1.1\r\nHost: n01:80"), Err(NoGreeting));
     }
 }

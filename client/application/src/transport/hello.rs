@@ -1,7 +1,7 @@
 //! What a process says first on a connection that it dialed.
 
 use cohabit_application_core::SessionHello;
-use cohabit_types::{ApplicationSecret, AttemptId, RunnerRole};
+use cohabit_types::{ApplicationSecret, RankId, RunnerRole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub(crate) trait ConnectionHello: Serialize + DeserializeOwned + 'static {
     fn secret(&self) -> &ApplicationSecret;
 
     /// Who is to accept the connection; none if it does not matter which process of the application does.
-    fn to(&self) -> Option<AttemptId>;
+    fn to(&self) -> Option<RankId>;
 }
 
 /// The first frame of a connection that carries a session.
@@ -45,7 +45,7 @@ pub(crate) struct HandOverHello {
     /// That of the application.
     pub(crate) secret: ApplicationSecret,
     /// The process that it is for.
-    pub(crate) to: AttemptId,
+    pub(crate) to: RankId,
 }
 
 /// The first frame of a connection with the store of a node.
@@ -54,9 +54,9 @@ pub(crate) struct StoreHello {
     /// That of the application.
     pub(crate) secret: ApplicationSecret,
     /// Who dials.
-    pub(crate) from: AttemptId,
+    pub(crate) from: RankId,
     /// The process that has the store.
-    pub(crate) to: AttemptId,
+    pub(crate) to: RankId,
 }
 
 impl ConnectionHello for MemberHello {
@@ -64,7 +64,7 @@ impl ConnectionHello for MemberHello {
         &self.secret
     }
 
-    fn to(&self) -> Option<AttemptId> {
+    fn to(&self) -> Option<RankId> {
         Some(self.hello.to)
     }
 }
@@ -74,7 +74,7 @@ impl ConnectionHello for HandOverHello {
         &self.secret
     }
 
-    fn to(&self) -> Option<AttemptId> {
+    fn to(&self) -> Option<RankId> {
         Some(self.to)
     }
 }
@@ -84,7 +84,7 @@ impl ConnectionHello for StoreHello {
         &self.secret
     }
 
-    fn to(&self) -> Option<AttemptId> {
+    fn to(&self) -> Option<RankId> {
         Some(self.to)
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use cohabit_types::{ApplicationSecret, AttemptId};
+use cohabit_types::{ApplicationSecret, RankId};
 use rustix::process::geteuid;
 use subtle::ConstantTimeEq;
 use tokio::io::AsyncRead;
@@ -24,7 +24,7 @@ use super::stranger::{ACCEPT_PAUSE, HELLO_TIMEOUT, StrangerLimit};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HelloCheck {
     pub(crate) secret: ApplicationSecret,
-    pub(crate) own: AttemptId,
+    pub(crate) own: RankId,
 }
 
 /// Accepts connections for ever, and passes on those of processes of the application, with what they said and

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use cohabit_net::{RateLimitedLog, RejectionClass};
-use cohabit_types::{ApplicationAccess, ApplicationSecret, AttemptId};
+use cohabit_types::{ApplicationAccess, ApplicationSecret, RankId};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,7 +29,7 @@ const BACKLOG: i32 = 1024;
 #[derive(Debug)]
 pub(crate) struct NetworkPort {
     listener: TcpListener,
-    own: AttemptId,
+    own: RankId,
     secret: ApplicationSecret,
     directory: SocketDirectory,
     log: RateLimitedLog,

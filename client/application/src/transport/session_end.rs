@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohabit_application_core::{LinkNumber, Packet, Session, SessionError, SessionHello};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use serde::Serialize;
 
 use super::send_buffer::SendBuffer;
@@ -16,7 +16,7 @@ pub(crate) struct SessionEnd<F> {
 }
 
 impl<F: Clone + Serialize> SessionEnd<F> {
-    pub(crate) const fn new(own: AttemptId, peer: AttemptId) -> SessionEnd<F> {
+    pub(crate) const fn new(own: RankId, peer: RankId) -> SessionEnd<F> {
         SessionEnd { session: Session::new(own, peer), connection: None }
     }
 

@@ -8,16 +8,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::net::{UnixListener, UnixStream};
 
 /// Which socket of the directory. Those of members begin with a digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketName {
-    Member(AttemptId),
+    Member(RankId),
     /// That at which a member takes its connections from other nodes.
-    HandOver(AttemptId),
+    HandOver(RankId),
     /// That of the store of the node.
     Store,
 }
@@ -71,18 +71,21 @@ impl SocketDirectory {
     fn path(&self, name: SocketName) -> PathBuf {
         let directory = format!("/proc/self/fd/{}", self.0.as_raw_fd());
         match name {
-            SocketName::Member(AttemptId { job, attempt }) => format!("{directory}/{job}-{attempt}"),
-            SocketName::HandOver(AttemptId { job, attempt }) => {
-                format!("{directory}/{job}-{attempt}-network")
-            }
+            SocketName::Member(member) => format!("{directory}/{}", of_member(member)),
+            SocketName::HandOver(member) => format!("{directory}/{}-network", of_member(member)),
             SocketName::Store => format!("{directory}/store"),
         }
         .into()
     }
 }
 
-impl From<AttemptId> for SocketName {
-    fn from(member: AttemptId) -> SocketName {
+/// The name of the socket of a member.
+fn of_member(RankId { attempt, rank }: RankId) -> String {
+    format!("{}-{}-{rank}", attempt.job, attempt.attempt)
+}
+
+impl From<RankId> for SocketName {
+    fn from(member: RankId) -> SocketName {
         SocketName::Member(member)
     }
 }

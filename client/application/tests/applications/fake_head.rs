@@ -123,6 +123,7 @@ impl FakeHead {
             role: RunnerRole::Main,
             arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
             node: None,
+            ranks: 1,
         };
         self.add(self.spec("joined", Entrypoint::Runner(work)))
     }

@@ -98,7 +98,7 @@ impl FakeJob {
     /// Starts the next attempt, as a worker does.
     pub(crate) fn start(&mut self, places: &Places, secret: ApplicationSecret) -> Child {
         let attempt = self.record.attempt + 1;
-        let member = self.record.id.attempt(attempt);
+        let member = self.record.id.attempt(attempt).rank(0);
         let role = self.spec.entrypoint.role().expect("a part of an application");
         let (root, child) = places.nodes();
         let is_root = role == ApplicationRole::Coordinator;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use cohabit_application_core::{LinkNumber, SessionHello};
-use cohabit_client::types::{ApplicationSecret, AttemptId, JobId, LogStream, RunnerRole};
+use cohabit_client::types::{ApplicationSecret, JobId, LogStream, RankId, RunnerRole};
 use cohabit_wire::codec;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,15 +27,20 @@ enum Purpose {
     Calls,
 }
 
-fn hello(secret: u8, purpose: Purpose, from: AttemptId, to: AttemptId) -> Vec<u8> {
+fn hello(secret: u8, purpose: Purpose, from: RankId, to: RankId) -> Vec<u8> {
     let hello = SessionHello { from, to, link: LinkNumber(1), received: 0 };
     let frame = codec::encode(&Hello { secret: ApplicationSecret([secret; 32]), purpose, hello }).unwrap();
     [&(frame.len() as u32).to_be_bytes()[..], &frame].concat()
 }
 
+/// The name of the socket of a process.
+fn socket_name(RankId { attempt, rank }: RankId) -> String {
+    format!("{}-{}-{rank}", attempt.job, attempt.attempt)
+}
+
 /// What a socket answers to these bytes, until it is closed.
-async fn answer(sockets: &Path, to: AttemptId, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = UnixStream::connect(sockets.join(format!("{}-{}", to.job, to.attempt))).await.unwrap();
+async fn answer(sockets: &Path, to: RankId, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = UnixStream::connect(sockets.join(socket_name(to))).await.unwrap();
     // It may be closed before all is written.
     let _written = stream.write_all(bytes).await;
     let mut answer = Vec::new();
@@ -54,8 +59,8 @@ async fn strangers_get_nothing() {
     // A short path to the same directory, for this process does not open it first.
     let sockets = head.folder().join("s");
     symlink(head.places().sockets("n0", root.attempt(1)), &sockets).unwrap();
-    let (coordinator, actor) = (root.attempt(1), JobId::new(3).attempt(1));
-    let stranger = JobId::new(9).attempt(1);
+    let (coordinator, actor) = (root.attempt(1).rank(0), JobId::new(3).attempt(1).rank(0));
+    let stranger = JobId::new(9).attempt(1).rank(0);
     let to_coordinator = Purpose::Coordinator { role: RunnerRole::Actor, node: "n0" };
     let mut one_bit = hello(7, to_coordinator, stranger, coordinator);
     one_bit[35] ^= 1;
@@ -76,7 +81,7 @@ async fn strangers_get_nothing() {
         assert_eq!(answer(&sockets, to, &bytes).await, nothing);
     }
     // With the secret it would be let in: the cases above differ by what they say. The connection stays open.
-    let path = sockets.join(format!("{}-{}", actor.job, actor.attempt));
+    let path = sockets.join(socket_name(actor));
     let mut stream = UnixStream::connect(path).await.unwrap();
     stream.write_all(&hello(7, Purpose::Calls, stranger, actor)).await.unwrap();
     let mut answered = [0; 4];

@@ -16,7 +16,7 @@ pub(super) async fn actors(arguments: ApplicationArguments) -> Result<ExitCode, 
     let client = connect(&arguments.connection).await?;
     let application = find_application(&client, &arguments.application).await?;
     let listing = client.actors(application.job).await?;
-    let silent = listing.silent.iter().map(|member| member.job);
+    let silent = listing.silent.iter().map(|member| member.job());
     let jobs: Vec<JobId> = listing.actors.iter().filter_map(|actor| actor.job).chain(silent).collect();
     let records = client.show(&jobs).await?;
     match arguments.display.output {

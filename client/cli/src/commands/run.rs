@@ -5,7 +5,7 @@
 use std::pin::pin;
 use std::process::ExitCode;
 
-use cohabit_client::types::{JobChange, JobId, JobSpec, JobState, LaunchMode};
+use cohabit_client::types::{JobChange, JobId, JobSpec, JobState};
 use cohabit_client::{Client, Error, JobHandle, LogOptions};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
@@ -69,7 +69,7 @@ async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<Exit
 /// Prints the output of all ranks. If only the output becomes unavailable, the job is still waited for.
 async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), CommandError> {
     let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
-    let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));
+    let mut parts = stream::select_all((0..spec.ranks()).map(of_rank));
     let mut writer = LogPrinter::start(logs::print);
     let failed = loop {
         match parts.try_next().await {
@@ -86,12 +86,4 @@ async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), 
         None => {}
     }
     Ok(())
-}
-
-const fn ranks(spec: &JobSpec) -> u32 {
-    match spec.launch {
-        LaunchMode::PerNode => spec.demand.nodes,
-        LaunchMode::PerGpu if spec.demand.devices() == 0 => spec.demand.nodes,
-        LaunchMode::PerGpu => spec.demand.total_devices(),
-    }
 }

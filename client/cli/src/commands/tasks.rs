@@ -19,7 +19,7 @@ pub(super) async fn tasks(arguments: ApplicationArguments) -> Result<ExitCode, C
         OutputFormat::Table | OutputFormat::Wide => {
             let members = listing.tasks.iter().flat_map(|task| [Some(task.caller), task.runner]);
             let members = members.flatten().chain(listing.silent.iter().copied());
-            let jobs: Vec<JobId> = members.map(|member| member.job).collect();
+            let jobs: Vec<JobId> = members.map(|member| member.job()).collect();
             let records = client.show(&jobs).await?;
             output::print_text(&tasks_table(&listing, &records, Screen::of_stdout()))?
         }
@@ -29,7 +29,7 @@ pub(super) async fn tasks(arguments: ApplicationArguments) -> Result<ExitCode, C
         OutputFormat::Quiet => listing
             .tasks
             .iter()
-            .try_for_each(|task| output::print_text(&format!("{} {}", task.caller.job, task.call)))?,
+            .try_for_each(|task| output::print_text(&format!("{} {}", task.caller.job(), task.call)))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! The table of the actors of an application.
 
-use cohabit_client::types::{ActorListing, ActorRecord, ActorStage, JobRecord};
+use cohabit_client::types::{ActorListing, ActorRecord, ActorStage, JobId, JobRecord};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
 use comfy_table::{Cell, Color, Row};
@@ -42,14 +42,19 @@ fn row(actor: &ActorRecord, record: Option<&JobRecord>) -> Row {
         .add_cell(cell(actor.name.as_deref().unwrap_or("")))
         .add_cell(state(actor.state))
         .add_cell(text(incarnation))
-        .add_cell(text(actor.job.map(|job| job.to_string())))
-        .add_cell(text(record.map(|record| record.nodes().join(","))))
+        .add_cell(text(actor.job.map(|job| process(job, actor.rank))))
+        .add_cell(cell(record.and_then(|record| record.node_of(actor.rank.unwrap_or(0))).unwrap_or("")))
         .add_cell(cell(actor.gpus))
         .add_cell(text(limits))
         .add_cell(text(actor.calls.map(|calls| calls.to_string())))
         .add_cell(cell(actor.holders))
         .add_cell(cell(&actor.why));
     row
+}
+
+/// The job, and the rank of a member of a gang.
+fn process(job: JobId, rank: Option<u32>) -> String {
+    rank.map_or_else(|| job.to_string(), |rank| format!("{job}/{rank}"))
 }
 
 fn state(state: ActorStage) -> Cell {

@@ -3,9 +3,9 @@
 //! Like all documents they are separate types, so that the protocol can change without changing them.
 
 use cohabit_client::types::{
-    ActorListing, ActorRecord, ActorStage, ApplicationRecord, AttemptId, GpuRequest, JobId, JobRecord,
-    JobState, ObjectListing, ObjectLocation, Span, TaskClassRecord, TaskListing, TaskRecord,
-    TaskRunnerRecord, TaskRunnerStage, TaskStatus,
+    ActorListing, ActorRecord, ActorStage, ApplicationRecord, GpuRequest, JobId, JobRecord, JobState,
+    ObjectListing, ObjectLocation, RankId, Span, TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord,
+    TaskRunnerStage, TaskStatus,
 };
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ pub(crate) struct ActorListDocument {
     application: JobId,
     actors: Vec<ActorDocument>,
     omitted: u64,
-    silent: Vec<AttemptId>,
+    silent: Vec<RankId>,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,6 +82,7 @@ struct ActorDocument {
     #[serde(rename = "type")]
     kind: String,
     name: Option<String>,
+    rank: Option<u32>,
     detached: bool,
     state: ActorStage,
     reason: Option<String>,
@@ -121,12 +122,13 @@ fn actor_document(actor: &ActorRecord, record: Option<&JobRecord>) -> ActorDocum
         id: actor.id,
         kind: actor.kind.clone(),
         name: actor.name.clone(),
+        rank: actor.rank,
         detached: actor.detached,
         state: actor.state,
         reason: given(&actor.why),
         incarnation: actor.incarnation,
         job: actor.job,
-        node: record.and_then(|record| record.nodes().into_iter().next()),
+        node: record.and_then(|record| record.node_of(actor.rank.unwrap_or(0))).map(str::to_owned),
         gpus: actor.gpus.as_f64(),
         sharing: sharing.map(|(word, _)| word),
         sharing_reason: sharing.and_then(|(_, why)| why.map(str::to_owned)),
@@ -142,7 +144,7 @@ pub(crate) struct TaskListDocument {
     classes: Vec<TaskClassDocument>,
     tasks: Vec<TaskDocument>,
     omitted: u64,
-    silent: Vec<AttemptId>,
+    silent: Vec<RankId>,
 }
 
 #[derive(Debug, Serialize)]
@@ -166,13 +168,13 @@ struct TaskProcessDocument {
 #[derive(Debug, Serialize)]
 struct TaskDocument {
     task: String,
-    caller: AttemptId,
+    caller: RankId,
     call: u64,
     depth: u32,
     class: Option<u32>,
     state: TaskStatus,
     reason: Option<String>,
-    process: Option<AttemptId>,
+    process: Option<RankId>,
     took_s: Option<f64>,
 }
 
@@ -233,12 +235,12 @@ pub(crate) struct ObjectListDocument {
     stores: Vec<ObjectStoreDocument>,
     objects: Vec<ObjectDocument>,
     omitted: u64,
-    silent: Vec<AttemptId>,
+    silent: Vec<RankId>,
 }
 
 #[derive(Debug, Serialize)]
 struct ObjectStoreDocument {
-    process: AttemptId,
+    process: RankId,
     node: String,
     memory: u64,
     disk: u64,
@@ -249,11 +251,11 @@ struct ObjectStoreDocument {
 struct ObjectDocument {
     id: String,
     bytes: u64,
-    store: AttemptId,
+    store: RankId,
     node: String,
     place: ObjectLocation,
     holders: u32,
-    mapped_by: Vec<AttemptId>,
+    mapped_by: Vec<RankId>,
 }
 
 impl ObjectListDocument {

@@ -48,12 +48,13 @@ pub(crate) fn applications() -> Vec<ApplicationRecord> {
     vec![search.clone(), pending(12, "count"), pending(9, "search")]
 }
 
-/// The actors of the first one: ready, restarting, waiting and ended.
+/// The actors of the first one: ready, restarting, waiting and ended, and a member of a gang.
 pub(crate) fn actors() -> ActorListing {
     let ready = ActorRecord {
         id: 1,
         kind: "Trial".into(),
         name: None,
+        rank: None,
         detached: false,
         gpus: Share(500),
         state: ActorStage::Ready,
@@ -76,8 +77,9 @@ pub(crate) fn actors() -> ActorListing {
         )
     };
     let ended = ActorRecord { job: None, calls: None, ..with(4, ActorStage::Ended, "it was stopped") };
-    let actors = vec![ready.clone(), with(2, ActorStage::Restarting, ""), queued, ended];
-    ActorListing { actors, omitted: 1, silent: vec![JobId::new(7).attempt(1)] }
+    let member = ActorRecord { rank: Some(1), ..with(6, ActorStage::Ready, "") };
+    let actors = vec![ready.clone(), with(2, ActorStage::Restarting, ""), queued, ended, member];
+    ActorListing { actors, omitted: 1, silent: vec![JobId::new(7).attempt(1).rank(0)] }
 }
 
 /// Its tasks: running, waiting, returned and failed.
@@ -105,13 +107,13 @@ pub(crate) fn tasks() -> TaskListing {
     };
     let running = TaskRecord {
         name: "parse".into(),
-        caller: JobId::new(4).attempt(1),
+        caller: JobId::new(4).attempt(1).rank(0),
         call: 17,
         depth: 0,
         class: Some(0),
         state: TaskStatus::Running,
         why: String::new(),
-        runner: Some(JobId::new(12).attempt(1)),
+        runner: Some(JobId::new(12).attempt(1).rank(0)),
         took: None,
     };
     let with = |call, state| TaskRecord { call, state, ..running.clone() };
@@ -133,13 +135,13 @@ pub(crate) fn tasks() -> TaskListing {
         classes: vec![live, waiting],
         tasks,
         omitted: 20_000,
-        silent: vec![JobId::new(7).attempt(1)],
+        silent: vec![JobId::new(7).attempt(1).rank(0)],
     }
 }
 
 /// Its objects, in memory and on disk.
 pub(crate) fn objects() -> ObjectListing {
-    let store = JobId::new(3).attempt(1);
+    let store = JobId::new(3).attempt(1).rank(0);
     let object = |id: &str, bytes, place, mapped_by| ObjectRecord {
         id: id.into(),
         bytes: Bytes(bytes),
@@ -159,7 +161,7 @@ pub(crate) fn objects() -> ObjectListing {
         }],
         objects: vec![
             object("4.1-1", 192 << 20, ObjectLocation::Disk, vec![]),
-            object("4.1-2", 64 << 20, ObjectLocation::Memory, vec![JobId::new(5).attempt(1)]),
+            object("4.1-2", 64 << 20, ObjectLocation::Memory, vec![JobId::new(5).attempt(1).rank(0)]),
         ],
         omitted: 0,
         silent: Vec::new(),

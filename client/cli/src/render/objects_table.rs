@@ -20,12 +20,12 @@ pub(crate) fn objects_table(listing: &ObjectListing, screen: Screen) -> String {
 
 fn store(store: &ObjectStoreRecord) -> String {
     let ObjectStoreRecord { member, node, memory, disk, budget } = store;
-    let line = format!("{node} (job {}): {memory} of {budget} in memory, {disk} on disk", member.job);
+    let line = format!("{node} (job {}): {memory} of {budget} in memory, {disk} on disk", member.job());
     printable_line(&line).into_owned() + "\n"
 }
 
 fn row(object: &ObjectRecord) -> Row {
-    let mapped = object.mapped_by.iter().map(|member| member.job.to_string());
+    let mapped = object.mapped_by.iter().map(|member| member.job().to_string());
     let mut row = Row::new();
     row.add_cell(cell(&object.id))
         .add_cell(cell(object.bytes))

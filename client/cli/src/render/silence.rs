@@ -1,6 +1,6 @@
 //! Lines below a table: what is not in it.
 
-use cohabit_client::types::{AttemptId, JobId, JobRecord};
+use cohabit_client::types::{JobId, JobRecord, RankId};
 use cohabit_console::printable_line;
 
 /// The name of a process, that of its job, and the number of the job.
@@ -15,7 +15,7 @@ pub(super) fn process(job: JobId, records: &[JobRecord]) -> String {
 pub(super) fn omissions(
     omitted: u64,
     what: (&str, &str),
-    silent: &[AttemptId],
+    silent: &[RankId],
     records: &[JobRecord],
 ) -> String {
     let mut lines = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn omissions(
         lines.push(format!("{omitted} more {} not listed", if omitted == 1 { what.0 } else { what.1 }));
     }
     for member in silent {
-        let process = process(member.job, records);
+        let process = process(member.job(), records);
         lines.push(format!(
             "process {process} did not say in time what it does: what only it knows is missing"
         ));

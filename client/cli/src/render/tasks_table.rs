@@ -45,11 +45,11 @@ fn runners(class: &TaskClassRecord, state: TaskRunnerStage) -> String {
 
 fn task_row(task: &TaskRecord, classes: &[TaskClassRecord], records: &[JobRecord]) -> Row {
     let mut row = Row::new();
-    row.add_cell(cell(process(task.caller.job, records)))
+    row.add_cell(cell(process(task.caller.job(), records)))
         .add_cell(cell(task.call))
         .add_cell(cell(&task.name))
         .add_cell(state(task.state))
-        .add_cell(cell(task.runner.map_or(String::new(), |runner| process(runner.job, records))))
+        .add_cell(cell(task.runner.map_or(String::new(), |runner| process(runner.job(), records))))
         .add_cell(cell(task.took.map_or(String::new(), took)))
         .add_cell(cell(detail(task, classes)));
     row

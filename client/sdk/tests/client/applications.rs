@@ -24,7 +24,7 @@ async fn applications_are_those_of_the_user_unless_all_are_asked_for() {
 #[tokio::test]
 async fn each_listing_is_asked_for_by_itself() {
     let cluster = Cluster::new();
-    let silent = vec![ROOT.attempt(1)];
+    let silent = vec![ROOT.attempt(1).rank(0)];
     let actors = ActorListing { silent: silent.clone(), ..ActorListing::default() };
     let tasks = TaskListing { silent: silent.clone(), ..TaskListing::default() };
     let objects = ObjectListing { silent, ..ObjectListing::default() };

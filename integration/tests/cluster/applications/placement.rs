@@ -57,7 +57,8 @@ impl Script {
 
     async fn child(&self, application: AttemptId, role: RunnerRole, node: Option<&str>, gpus: u32) -> JobId {
         let node = node.map(str::to_owned);
-        let work = RunnerWork { application, program: "show.sh".into(), role, arguments: vec![], node };
+        let work =
+            RunnerWork { application, program: "show.sh".into(), role, arguments: vec![], node, ranks: 1 };
         self.submit(Entrypoint::Runner(work), gpus).await
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, JobId, Share, Span};
+use cohabit_types::{JobId, RankId, Share, Span};
 
 use super::kit::{MAIN, ROOT, class, effects, gpu_class, inline, root_node, task};
 use crate::{
@@ -13,12 +13,12 @@ use crate::{
 };
 
 /// A task that runs: its process, and what that calls it.
-type Running = (AttemptId, Ticket);
+type Running = (RankId, Ticket);
 
 /// An application whose frames all arrive in order.
 struct Application {
     coordinator: Coordinator,
-    members: BTreeMap<AttemptId, Member>,
+    members: BTreeMap<RankId, Member>,
     steps: VecDeque<Step>,
     /// The GPUs that no job has, in thousandths.
     free: u32,
@@ -28,13 +28,13 @@ struct Application {
     waiting: Vec<(JobId, TaskClass)>,
     jobs: BTreeMap<JobId, TaskClass>,
     started: Vec<Running>,
-    finished: BTreeMap<(AttemptId, CallNumber), Result<CallValue, CallError>>,
+    finished: BTreeMap<(RankId, CallNumber), Result<CallValue, CallError>>,
     last_job: u64,
 }
 
 enum Step {
     Coordinator(CoordinatorEffect),
-    Member(AttemptId, MemberEffect),
+    Member(RankId, MemberEffect),
 }
 
 impl Application {
@@ -53,7 +53,7 @@ impl Application {
             last_job: 100,
         };
         it.coordinate(|core, all| {
-            core.main(MAIN.job, all);
+            core.main(MAIN.job(), all);
             core.connected(MAIN, "n0", all);
         });
         it
@@ -64,7 +64,7 @@ impl Application {
         self.steps.extend(new.into_iter().map(Step::Coordinator));
     }
 
-    fn act(&mut self, who: AttemptId, act: impl FnOnce(&mut Member, &mut Vec<MemberEffect>)) {
+    fn act(&mut self, who: RankId, act: impl FnOnce(&mut Member, &mut Vec<MemberEffect>)) {
         let Some(member) = self.members.get_mut(&who) else { return };
         let new = effects(|all| act(member, all));
         self.steps.extend(new.into_iter().map(|effect| Step::Member(who, effect)));
@@ -93,7 +93,7 @@ impl Application {
         }
     }
 
-    fn member_does(&mut self, who: AttemptId, effect: MemberEffect) {
+    fn member_does(&mut self, who: RankId, effect: MemberEffect) {
         if let MemberEffect::ToCoordinator(frame) = effect {
             self.coordinate(|core, all| core.received(who, frame, all));
         } else if let MemberEffect::ToCallee { to, frame } = effect {
@@ -105,7 +105,7 @@ impl Application {
         } else if let MemberEffect::Finish { call, result, .. } = effect {
             self.finished.insert((who, call), result);
         } else if effect == MemberEffect::End {
-            self.end(who.job);
+            self.end(who.job());
         }
     }
 
@@ -127,7 +127,7 @@ impl Application {
             let (job, class) = self.waiting.remove(at);
             self.free -= class.gpus.0;
             self.jobs.insert(job, class);
-            let member = job.attempt(1);
+            let member = job.attempt(1).rank(0);
             self.members.insert(member, Member::new(member, ROOT));
             self.coordinate(|core, all| core.connected(member, "n0", all));
         }
@@ -138,7 +138,7 @@ impl Application {
         if let Some(class) = self.jobs.remove(&job) {
             self.free += class.gpus.0;
         }
-        self.members.remove(&job.attempt(1));
+        self.members.remove(&job.attempt(1).rank(0));
         let report = RunnerReport {
             ended_attempts: 1,
             state: RunnerState::Ended { code: 0, text: "it has ended".to_owned() },
@@ -148,7 +148,7 @@ impl Application {
     }
 
     /// A main, or a running task, calls a task.
-    fn call(&mut self, who: AttemptId, caller: Option<Ticket>, class: TaskClass) -> (AttemptId, CallNumber) {
+    fn call(&mut self, who: RankId, caller: Option<Ticket>, class: TaskClass) -> (RankId, CallNumber) {
         let mut call = None;
         let spec = TaskSpec { caller, class, ..task() };
         self.act(who, |it, all| call = Some(it.run_task(spec, all).unwrap()));
@@ -157,7 +157,7 @@ impl Application {
     }
 
     /// A running task calls one and waits for it.
-    fn nest(&mut self, (who, ticket): Running, class: TaskClass) -> (AttemptId, CallNumber) {
+    fn nest(&mut self, (who, ticket): Running, class: TaskClass) -> (RankId, CallNumber) {
         let call = self.call(who, Some(ticket), class);
         self.waits((who, ticket), TaskWait::Tasks);
         call
@@ -179,7 +179,7 @@ impl Application {
     }
 
     /// What a reference of a process stands for.
-    fn value_of(&self, who: AttemptId, object: ObjectId) -> Option<ObjectValue> {
+    fn value_of(&self, who: RankId, object: ObjectId) -> Option<ObjectValue> {
         self.members[&who].object_value(object)
     }
 
@@ -195,12 +195,12 @@ impl Application {
         self.settle();
     }
 
-    fn has_value(&self, call: (AttemptId, CallNumber)) -> bool {
+    fn has_value(&self, call: (RankId, CallNumber)) -> bool {
         self.finished.get(&call).is_some_and(Result::is_ok)
     }
 
     /// The text of the error of a call that would wait for ever.
-    fn deadlock(&self, call: (AttemptId, CallNumber)) -> Option<&str> {
+    fn deadlock(&self, call: (RankId, CallNumber)) -> Option<&str> {
         match self.finished.get(&call)? {
             Err(CallError::Deadlock(text)) => Some(text),
             other => panic!("{other:?}"),
@@ -397,8 +397,8 @@ fn what_the_node_has_no_room_for_is_in_nobodys_way() {
 }
 
 /// The processes of the tests of words that come too late: the runner of a task that waits, and another one.
-const RUNNER: AttemptId = JobId::new(5).attempt(1);
-const OTHER: AttemptId = JobId::new(6).attempt(1);
+const RUNNER: RankId = JobId::new(5).attempt(1).rank(0);
+const OTHER: RankId = JobId::new(6).attempt(1).rank(0);
 
 /// A runner whose task waits for a call that the other runner has, and what says that it is blocked.
 fn blocked_runner() -> (Member, CallNumber, MemberEffect) {

@@ -1,43 +1,42 @@
 //! What is told to whoever looks at an application: actors, runners, and the tasks of processes.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Share, Span};
+use cohabit_types::{RankId, Share, Span};
 
 use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member, named, root_node, spec, task, write};
 use crate::{
-    ActorDescription, ActorEnd, ActorSpec, ActorState, ActorWait, CallError, CallNumber, CallValue,
-    CalledTasks, Carried, ClassDescription, Coordinator, CoordinatorEffect, EndedTaskDescription,
-    FromCoordinator, IncarnationNumber, Lifetime, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT,
-    MAX_REMEMBERED_TASKS, Member, MemberDescription, MemberEffect, MemberTopic, NodeNumber, RequestNumber,
-    RunnerCondition, RunnerDescription, RunnerReport, RunnerState, StartedTaskDescription, TaskDescription,
-    TaskOutcome, TaskPlace, TaskRequest, TaskRunnerNumber, TaskSpec, TaskWait, Ticket, ToCallee, ToCaller,
-    ToCoordinator,
+    ActorDescription, ActorEnd, ActorState, ActorWait, CallError, CallNumber, CallValue, CalledTasks,
+    Carried, ClassDescription, Coordinator, CoordinatorEffect, EndedTaskDescription, FromCoordinator,
+    GangSpec, IncarnationNumber, Lifetime, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT, MAX_REMEMBERED_TASKS,
+    Member, MemberDescription, MemberEffect, MemberTopic, NodeNumber, RequestNumber, RunnerCondition,
+    RunnerDescription, RunnerReport, RunnerState, StartedTaskDescription, TaskDescription, TaskOutcome,
+    TaskPlace, TaskRequest, TaskRunnerNumber, TaskSpec, TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
-const RUNNER: AttemptId = member(3);
-const OTHER: AttemptId = member(4);
+const RUNNER: RankId = member(3);
+const OTHER: RankId = member(4);
 
 /// An application that may use one GPU, with a connected main.
 fn application() -> Coordinator {
     let mut it = Coordinator::new(ROOT, root_node(), Some(Share::WHOLE), None);
     effects(|effects| {
-        it.main(MAIN.job, effects);
+        it.main(MAIN.job(), effects);
         it.connected(MAIN, "n0", effects);
     });
     it
 }
 
-fn received(it: &mut Coordinator, from: AttemptId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
+fn received(it: &mut Coordinator, from: RankId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
     effects(|effects| it.received(from, frame, effects))
 }
 
-fn create(it: &mut Coordinator, spec: ActorSpec, carries: Vec<Carried>) {
-    received(it, MAIN, ToCoordinator::Create { request: RequestNumber(1), spec, carries });
+fn create(it: &mut Coordinator, gang: GangSpec, carries: Vec<Carried>) {
+    received(it, MAIN, ToCoordinator::Create { request: RequestNumber(1), gang, carries: vec![carries] });
 }
 
-fn waits(it: &mut Coordinator, job: AttemptId, why: &str) {
+fn waits(it: &mut Coordinator, job: RankId, why: &str) {
     let state = RunnerState::Waiting { why: why.to_owned() };
-    effects(|effects| it.report(job.job, RunnerReport { ended_attempts: 0, state }, effects));
+    effects(|effects| it.report(job.job(), RunnerReport { ended_attempts: 0, state }, effects));
 }
 
 fn pending(why: &str) -> ActorState {
@@ -47,21 +46,22 @@ fn pending(why: &str) -> ActorState {
 #[test]
 fn actors_are_described_with_what_they_wait_for_and_how_many_processes_hold_them() {
     let mut it = application();
-    create(&mut it, ActorSpec { gpus: Share::WHOLE, ..spec() }, Vec::new());
-    let ada = ActorSpec { gpus: Share(500), ..named("ada", Lifetime::Held) };
+    create(&mut it, GangSpec { gpus: Share::WHOLE, ..spec() }, Vec::new());
+    let ada = GangSpec { gpus: Share(500), ..named("ada", Lifetime::Held) };
     create(&mut it, ada, vec![Carried::Actor(actor(1))]);
-    effects(|effects| it.submitted(actor(1), Ok(RUNNER.job), effects));
+    effects(|effects| it.submitted(actor(1), Ok(RUNNER.job()), effects));
     waits(&mut it, RUNNER, "no GPU is free");
     let first = ActorDescription {
         actor: actor(1),
         kind: 7,
         name: None,
+        rank: None,
         lifetime: Lifetime::Held,
         gpus: Share::WHOLE,
         state: pending("no GPU is free"),
         wait: ActorWait::Other,
         incarnation: 0,
-        job: Some(RUNNER.job),
+        job: Some(RUNNER.job()),
         node: None,
         holders: 2,
     };
@@ -100,9 +100,9 @@ fn runners_of_tasks_are_described_by_class() {
     let mut it = application();
     let want = |class, runners| ToCoordinator::WantRunners { class, runners };
     received(&mut it, MAIN, want(class(), 2));
-    let runner = |number, job: Option<AttemptId>, state| RunnerDescription {
+    let runner = |number, job: Option<RankId>, state| RunnerDescription {
         runner: TaskRunnerNumber(number),
-        job: job.map(|job| job.job),
+        job: job.map(|job| job.job()),
         node: matches!(state, RunnerCondition::Live { .. }).then_some(NodeNumber::COORDINATOR),
         state,
     };
@@ -110,7 +110,7 @@ fn runners_of_tasks_are_described_by_class() {
     let free = |runners| ClassDescription { class: class(), wanted: 2, runners };
     assert_eq!(it.describe().classes, [free(vec![runner(1, None, is_pending("it is being submitted"))])]);
 
-    effects(|effects| it.task_runner_submitted(TaskRunnerNumber(1), Ok(RUNNER.job), effects));
+    effects(|effects| it.task_runner_submitted(TaskRunnerNumber(1), Ok(RUNNER.job()), effects));
     waits(&mut it, RUNNER, "no core is free");
     assert_eq!(it.describe().classes, [free(vec![runner(1, Some(RUNNER), is_pending("no core is free"))])]);
 
@@ -154,7 +154,7 @@ fn call(it: &mut Member, spec: &TaskSpec) {
     effects(|effects| _ = it.run_task(spec.clone(), effects).unwrap());
 }
 
-fn joins(it: &mut Member, runner: AttemptId) {
+fn joins(it: &mut Member, runner: RankId) {
     effects(|effects| it.receive(FromCoordinator::RunnerJoined { class: class(), runner }, effects));
 }
 

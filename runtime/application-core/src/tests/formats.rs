@@ -8,8 +8,8 @@ use crate::{
 
 #[test]
 fn frames_come_back_from_bincode_as_they_were() {
-    let (request, spec) = (RequestNumber(4), named("ada", Lifetime::Detached));
-    let create = ToCoordinator::Create { request, spec, carries: vec![carried(5)] };
+    let (request, gang) = (RequestNumber(4), named("ada", Lifetime::Detached));
+    let create = ToCoordinator::Create { request, gang, carries: vec![vec![carried(5)]] };
     let packet = Packet::Frame { number: 1, received: 9, frame: create };
     let bytes = bincode::serialize(&packet).unwrap();
     assert_eq!(bincode::deserialize::<Packet<ToCoordinator>>(&bytes).unwrap(), packet);

@@ -1,15 +1,15 @@
 //! Names and values that the scenarios share.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, JobId, Rendezvous, Share};
+use cohabit_types::{JobId, RankId, Rendezvous, Share};
 
 use crate::{
-    ActorId, ActorSpec, CallRequest, CallValue, Carried, CoordinatorEffect, CoordinatorNode, HeldId,
-    Lifetime, MethodAccess, OnRestart, OnTaskError, TaskClass, TaskSpec, ToStore,
+    ActorId, ActorSpec, CallRequest, CallValue, Carried, CoordinatorEffect, CoordinatorNode, GangSpec,
+    HeldId, Lifetime, MethodAccess, OnRestart, OnTaskError, TaskClass, TaskSpec, ToStore,
 };
 
-pub(super) const ROOT: AttemptId = member(1);
-pub(super) const MAIN: AttemptId = member(2);
+pub(super) const ROOT: RankId = member(1);
+pub(super) const MAIN: RankId = member(2);
 
 /// The node of the coordinator, which others can reach.
 pub(super) fn root_node() -> CoordinatorNode {
@@ -22,8 +22,8 @@ pub(super) fn address(node: u16) -> Rendezvous {
 }
 
 /// The first attempt of a job.
-pub(super) const fn member(job: u64) -> AttemptId {
-    JobId::new(job).attempt(1)
+pub(super) const fn member(job: u64) -> RankId {
+    JobId::new(job).attempt(1).rank(0)
 }
 
 pub(super) const fn actor(number: u64) -> ActorId {
@@ -45,26 +45,38 @@ pub(super) fn inline(value: &'static str) -> CallValue {
 }
 
 /// A process has ended whose stored objects nobody holds.
-pub(super) const fn forget(maker: AttemptId) -> CoordinatorEffect {
+pub(super) const fn forget(maker: RankId) -> CoordinatorEffect {
     CoordinatorEffect::OwnStore(ToStore::Forget { maker, keep: Vec::new() })
 }
 
-pub(super) fn spec() -> ActorSpec {
-    ActorSpec {
-        kind: 7,
-        name: None,
+/// A single actor.
+pub(super) fn spec() -> GangSpec {
+    gang(vec![actor_spec()])
+}
+
+pub(super) fn named(name: &str, lifetime: Lifetime) -> GangSpec {
+    let actor = ActorSpec { name: Some(name.to_owned()), ..actor_spec() };
+    GangSpec { lifetime, ..gang(vec![actor]) }
+}
+
+pub(super) const fn gang(actors: Vec<ActorSpec>) -> GangSpec {
+    GangSpec {
         lifetime: Lifetime::Held,
         restarts: 1,
-        concurrency: 2,
         gpus: Share(0),
         claims: Bytes::from_static(b"claims"),
-        arguments: Bytes::from_static(b"new"),
-        needs: Vec::new(),
+        actors,
     }
 }
 
-pub(super) fn named(name: &str, lifetime: Lifetime) -> ActorSpec {
-    ActorSpec { name: Some(name.to_owned()), lifetime, ..spec() }
+pub(super) const fn actor_spec() -> ActorSpec {
+    ActorSpec {
+        kind: 7,
+        name: None,
+        concurrency: 2,
+        arguments: Bytes::from_static(b"new"),
+        needs: Vec::new(),
+    }
 }
 
 /// A `&mut self` method.

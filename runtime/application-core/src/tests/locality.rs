@@ -1,6 +1,6 @@
 //! Where processes are, and which runner gets a task that needs stored objects.
 
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::kit::{MAIN, ROOT, address, class, effects, inline, member, task};
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
     ToCaller, ToCoordinator, ToStore,
 };
 
-const NEAR: AttemptId = member(3);
-const FAR: AttemptId = member(4);
+const NEAR: RankId = member(3);
+const FAR: RankId = member(4);
 const N1: NodeNumber = NodeNumber(1);
 
 fn hears(main: &mut Member, frame: FromCoordinator) -> Vec<MemberEffect> {
@@ -65,7 +65,7 @@ fn main(took: Span) -> Member {
     main
 }
 
-fn ends(main: &mut Member, at: AttemptId, call: u64, value: CallValue, carries: Vec<Carried>, took: Span) {
+fn ends(main: &mut Member, at: RankId, call: u64, value: CallValue, carries: Vec<Carried>, took: Span) {
     let frame = ToCaller::Ran { call: CallNumber(call), result: Ok(value), carries, took };
     effects(|all| main.receive_from_callee(at, frame, all));
 }
@@ -79,7 +79,7 @@ fn gets(main: &mut Member, number: u64, home: u32, bytes: u64) {
 }
 
 /// Which runners get a task that needs these.
-fn run(main: &mut Member, needs: &[u64]) -> Vec<AttemptId> {
+fn run(main: &mut Member, needs: &[u64]) -> Vec<RankId> {
     let needs: Vec<ObjectId> = needs.iter().map(|number| object(*number)).collect();
     let carries = needs.iter().map(|it| HeldId::Object(*it)).collect();
     let spec = TaskSpec { needs, carries, ..task() };

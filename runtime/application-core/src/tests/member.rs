@@ -2,24 +2,26 @@
 
 use bytes::Bytes;
 
-use super::kit::{MAIN, ROOT, actor, carried, effects, handle, inline, member, read, spec, write};
+use super::kit::{
+    MAIN, ROOT, actor, actor_spec, carried, effects, gang, handle, inline, member, read, spec, write,
+};
 use crate::{
     ActorSpec, ActorState, CallError, CallNumber, CallRequest, CallValue, Carried, Construction, CreateError,
-    FromCoordinator, IncarnationNumber, MAX_ARGUMENTS, MAX_CALLS, Member, MemberEffect, RequestNumber,
-    Ticket, ToCallee, ToCaller, ToCoordinator,
+    FromCoordinator, IncarnationNumber, MAX_ARGUMENTS, MAX_CALLS, Member, MemberEffect, OnPanic,
+    RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
-const CALLEE: cohabit_types::AttemptId = member(3);
+const CALLEE: cohabit_types::RankId = member(3);
 
 fn to_coordinator(frame: ToCoordinator) -> MemberEffect {
     MemberEffect::ToCoordinator(frame)
 }
 
-fn lend(of: u64, to: cohabit_types::AttemptId) -> MemberEffect {
+fn lend(of: u64, to: cohabit_types::RankId) -> MemberEffect {
     to_coordinator(ToCoordinator::Lend { held: handle(of), to })
 }
 
-fn release(of: u64, lender: cohabit_types::AttemptId) -> MemberEffect {
+fn release(of: u64, lender: cohabit_types::RankId) -> MemberEffect {
     to_coordinator(ToCoordinator::Release { held: handle(of), settled: vec![(lender, 1)] })
 }
 
@@ -45,12 +47,17 @@ fn ready(main: &mut Member, of: u64) -> Vec<MemberEffect> {
 
 /// The process of actor 1, constructed.
 fn callee(carries: Vec<Carried>) -> Member {
+    callee_that(OnPanic::Reconstruct, carries)
+}
+
+fn callee_that(on_panic: OnPanic, carries: Vec<Carried>) -> Member {
     let mut callee = Member::new(CALLEE, ROOT);
     let construction = Construction {
         actor: actor(1),
         kind: 7,
         incarnation: IncarnationNumber(1),
         concurrency: 2,
+        on_panic,
         arguments: Bytes::from_static(b"new"),
         needs: Vec::new(),
         carries,
@@ -140,7 +147,7 @@ fn the_end_of_a_member_ends_its_calls_and_is_confirmed_with_what_came_from_it() 
             to_coordinator(ToCoordinator::Closed { member: CALLEE, settled: vec![(handle(9), 1)] }),
         ]
     );
-    assert!(!main.admits(CALLEE) && main.admits(CALLEE.job.attempt(2)));
+    assert!(!main.admits(CALLEE) && main.admits(CALLEE.job().attempt(2).rank(0)));
     assert_eq!(effects(|it| main.release(handle(9), it)), [release(9, ROOT)]);
 }
 
@@ -211,7 +218,7 @@ fn limits_are_checked_before_anything_is_sent() {
     assert_eq!(call, Err(CallError::Refused(text.to_owned())));
     let unknown = main.call(actor(8), write(), vec![], &mut sent);
     assert_eq!(unknown, Err(CallError::Refused("this process holds no actor 8".to_owned())));
-    let create = main.create(ActorSpec { arguments: large, ..spec() }, vec![], &mut sent);
+    let create = main.create(gang(vec![ActorSpec { arguments: large, ..actor_spec() }]), vec![], &mut sent);
     assert_eq!(create, Err(CreateError::ArgumentsTooLarge { bytes: MAX_ARGUMENTS + 1 }));
     let name = "a".repeat(129);
     assert_eq!(main.find(name, &mut sent), Err(CreateError::NameLength { bytes: 129 }));
@@ -235,4 +242,20 @@ fn an_actor_that_is_told_to_end_starts_nothing_more() {
         [MemberEffect::ToCaller { to: MAIN, frame: panicked }],
         "no call starts, and no construction"
     );
+}
+
+/// Its gang begins anew: nothing is constructed here, and what has not started never does.
+#[test]
+fn after_a_panic_the_process_of_a_gang_ends_when_nothing_runs() {
+    let mut callee = callee_that(OnPanic::EndProcess, vec![]);
+    arrive(&mut callee, 1, read());
+    arrive(&mut callee, 2, read());
+    arrive(&mut callee, 3, write());
+    let panicked = effects(|it| callee.panicked(Ticket(1), "no luck".to_owned(), it));
+    let error = CallError::Panicked("no luck".to_owned());
+    let answered = MemberEffect::ToCaller { to: MAIN, frame: answer(1, Err(error), vec![]) };
+    assert_eq!(panicked, [answered], "the other one still runs");
+    let last = effects(|it| callee.finished(Ticket(2), Ok(inline("2")), vec![], it));
+    let answered = MemberEffect::ToCaller { to: MAIN, frame: answer(2, Ok(inline("2")), vec![]) };
+    assert_eq!(last, [answered, MemberEffect::Fail]);
 }

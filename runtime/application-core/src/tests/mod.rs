@@ -6,6 +6,7 @@ mod deadlocks;
 mod descriptions;
 mod fetches;
 mod formats;
+mod gangs;
 mod gate;
 mod holders;
 mod kit;

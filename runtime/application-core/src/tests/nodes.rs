@@ -1,6 +1,6 @@
 //! Processes on further nodes: their stores, when they begin, and what is lost with a node.
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::kit::{MAIN, ROOT, actor, address, class, effects, member, root_node, spec};
 use crate::{
@@ -9,25 +9,25 @@ use crate::{
     TaskRunnerNumber, ToCoordinator, ToDirectory, ToStore,
 };
 
-const RUNNER: AttemptId = member(3);
-const ACTOR: AttemptId = member(4);
-const STORE: AttemptId = member(20);
+const RUNNER: RankId = member(3);
+const ACTOR: RankId = member(4);
+const STORE: RankId = member(20);
 const N1: NodeNumber = NodeNumber(1);
 
-fn send(to: AttemptId, frame: FromCoordinator) -> CoordinatorEffect {
+fn send(to: RankId, frame: FromCoordinator) -> CoordinatorEffect {
     CoordinatorEffect::Send { to, frame }
 }
 
-fn welcome(to: AttemptId, node: u32) -> [CoordinatorEffect; 2] {
+fn welcome(to: RankId, node: u32) -> [CoordinatorEffect; 2] {
     let root = FromCoordinator::NodeAt { node: NodeNumber::COORDINATOR, at: address(0) };
     [send(to, FromCoordinator::Welcome { node: NodeNumber(node) }), send(to, root)]
 }
 
-fn node_at(to: AttemptId) -> CoordinatorEffect {
+fn node_at(to: RankId) -> CoordinatorEffect {
     send(to, FromCoordinator::NodeAt { node: N1, at: address(1) })
 }
 
-fn member_at(to: AttemptId, member: AttemptId) -> CoordinatorEffect {
+fn member_at(to: RankId, member: RankId) -> CoordinatorEffect {
     send(to, FromCoordinator::MemberAt { member, node: N1 })
 }
 
@@ -35,11 +35,11 @@ fn submit_store() -> CoordinatorEffect {
     CoordinatorEffect::SubmitStore { node: N1, name: "n1".to_owned() }
 }
 
-fn cancel(member: AttemptId) -> CoordinatorEffect {
-    CoordinatorEffect::CancelRunner { job: member.job }
+fn cancel(member: RankId) -> CoordinatorEffect {
+    CoordinatorEffect::CancelRunner { job: member.job() }
 }
 
-fn ended(member: AttemptId, to: &[AttemptId]) -> Vec<CoordinatorEffect> {
+fn ended(member: RankId, to: &[RankId]) -> Vec<CoordinatorEffect> {
     let told = to.iter().map(|to| send(*to, FromCoordinator::MemberEnded { member }));
     std::iter::once(CoordinatorEffect::Close { member }).chain(told).collect()
 }
@@ -52,15 +52,15 @@ fn joined() -> CoordinatorEffect {
     send(MAIN, FromCoordinator::RunnerJoined { class: class(), runner: RUNNER })
 }
 
-fn received(it: &mut Coordinator, from: AttemptId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
+fn received(it: &mut Coordinator, from: RankId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
     effects(|all| it.received(from, frame, all))
 }
 
-fn connects(it: &mut Coordinator, member: AttemptId, node: &str) -> Vec<CoordinatorEffect> {
+fn connects(it: &mut Coordinator, member: RankId, node: &str) -> Vec<CoordinatorEffect> {
     effects(|all| it.connected(member, node, all))
 }
 
-fn listens(it: &mut Coordinator, store: AttemptId) -> Vec<CoordinatorEffect> {
+fn listens(it: &mut Coordinator, store: RankId) -> Vec<CoordinatorEffect> {
     received(it, store, ToCoordinator::Store(FromStore::Listens { at: address(1) }))
 }
 
@@ -68,13 +68,13 @@ fn says(it: &mut Coordinator, frame: FromStore) -> Vec<CoordinatorEffect> {
     received(it, STORE, ToCoordinator::Store(frame))
 }
 
-fn submitted(it: &mut Coordinator, result: Result<AttemptId, &str>) -> Vec<CoordinatorEffect> {
-    let result = result.map(|store| store.job).map_err(str::to_owned);
+fn submitted(it: &mut Coordinator, result: Result<RankId, &str>) -> Vec<CoordinatorEffect> {
+    let result = result.map(|store| store.job()).map_err(str::to_owned);
     effects(|all| it.store_submitted(N1, result, all))
 }
 
-fn report(it: &mut Coordinator, of: AttemptId, ended: u32, state: RunnerState) -> Vec<CoordinatorEffect> {
-    effects(|all| it.report(of.job, RunnerReport { ended_attempts: ended, state }, all))
+fn report(it: &mut Coordinator, of: RankId, ended: u32, state: RunnerState) -> Vec<CoordinatorEffect> {
+    effects(|all| it.report(of.job(), RunnerReport { ended_attempts: ended, state }, all))
 }
 
 fn over() -> RunnerState {
@@ -85,10 +85,10 @@ fn over() -> RunnerState {
 fn with_job() -> Coordinator {
     let mut it = Coordinator::new(ROOT, root_node(), None, None);
     effects(|all| {
-        it.main(MAIN.job, all);
+        it.main(MAIN.job(), all);
         it.connected(MAIN, "n0", all);
         it.received(MAIN, ToCoordinator::WantRunners { class: class(), runners: 1 }, all);
-        it.task_runner_submitted(TaskRunnerNumber(1), Ok(RUNNER.job), all);
+        it.task_runner_submitted(TaskRunnerNumber(1), Ok(RUNNER.job()), all);
     });
     it
 }
@@ -106,10 +106,10 @@ fn with_runner() -> Coordinator {
 /// The main watches an actor, whose process on node n1 is ready.
 fn with_actor() -> Coordinator {
     let mut it = with_runner();
-    let create = ToCoordinator::Create { request: RequestNumber(1), spec: spec(), carries: vec![] };
+    let create = ToCoordinator::Create { request: RequestNumber(1), gang: spec(), carries: vec![] };
     received(&mut it, MAIN, create);
     received(&mut it, MAIN, ToCoordinator::Watch { actor: actor(1) });
-    effects(|all| it.submitted(actor(1), Ok(ACTOR.job), all));
+    effects(|all| it.submitted(actor(1), Ok(ACTOR.job()), all));
     connects(&mut it, ACTOR, "n1");
     received(&mut it, ACTOR, ToCoordinator::Constructed { incarnation: IncarnationNumber(1) });
     it
@@ -149,7 +149,7 @@ fn a_store_may_listen_before_the_answer_to_its_submission_comes() {
 fn the_next_attempt_of_a_store_counts_once_the_one_before_has_ended() {
     let mut it = with_runner();
     received(&mut it, RUNNER, stored(ObjectId { maker: RUNNER, number: 1 }));
-    let next = STORE.job.attempt(2);
+    let next = STORE.job().attempt(2).rank(0);
     connects(&mut it, next, "n1");
     assert_eq!(listens(&mut it, next), []);
     let places = |it: &Coordinator| it.describe().object_places.into_values().next();
@@ -174,7 +174,7 @@ fn an_actor_of_another_node_is_named_with_its_node() {
     assert_eq!(described.classes[0].runners[0].node, Some(N1));
     let nodes: Vec<_> =
         described.nodes.iter().map(|node| (node.name.as_str(), node.store, node.is_served)).collect();
-    assert_eq!(nodes, [("n0", None, true), ("n1", Some(STORE.job), true)]);
+    assert_eq!(nodes, [("n0", None, true), ("n1", Some(STORE.job()), true)]);
 }
 
 #[test]
@@ -226,15 +226,15 @@ fn a_node_whose_stores_fail_is_given_up_and_its_processes_end() {
     let told = submitted(&mut it, Err("no such node"));
     assert_eq!(told[..3], [&[cancel(RUNNER)], &ended(RUNNER, &[MAIN])[..]].concat());
     for store in [STORE, member(21)] {
-        let next = member(store.job.number + 100);
+        let next = member(store.job().number + 100);
         assert_eq!(connects(&mut it, next, "n1").last(), Some(&submit_store()));
         submitted(&mut it, Ok(store));
         report(&mut it, store, 1, over());
     }
-    let create = ToCoordinator::Create { request: RequestNumber(1), spec: spec(), carries: vec![] };
+    let create = ToCoordinator::Create { request: RequestNumber(1), gang: spec(), carries: vec![] };
     received(&mut it, MAIN, create);
     received(&mut it, MAIN, ToCoordinator::Watch { actor: actor(1) });
-    effects(|all| it.submitted(actor(1), Ok(ACTOR.job), all));
+    effects(|all| it.submitted(actor(1), Ok(ACTOR.job()), all));
     let why = "its process runs on node n1, where processes of other nodes cannot reach it: the store of the \
                application there has failed: its process ended with 1";
     let state = ActorState::Ended(ActorEnd::GivenUp(why.to_owned()));

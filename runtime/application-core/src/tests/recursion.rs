@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::kit::{MAIN, ROOT, class, effects, member, task};
 use crate::{
@@ -11,13 +11,13 @@ use crate::{
     ToCaller,
 };
 
-const RUNNER: AttemptId = member(3);
+const RUNNER: RankId = member(3);
 
 /// A main and one runner, which calls itself: `fib(n)` is `fib(n - 1) + fib(n - 2)`, and 1 for 1 and 2.
 struct Recursion {
     main: Member,
     runner: Member,
-    queue: VecDeque<(AttemptId, MemberEffect)>,
+    queue: VecDeque<(RankId, MemberEffect)>,
     sums: BTreeMap<Ticket, Sum>,
     callers: BTreeMap<CallNumber, Ticket>,
     most_parked: usize,
@@ -57,7 +57,7 @@ impl Recursion {
         it
     }
 
-    fn act(&mut self, who: AttemptId, act: impl FnOnce(&mut Member, &mut Vec<MemberEffect>)) {
+    fn act(&mut self, who: RankId, act: impl FnOnce(&mut Member, &mut Vec<MemberEffect>)) {
         let member = if who == MAIN { &mut self.main } else { &mut self.runner };
         let new = effects(|all| act(member, all));
         self.queue.extend(new.into_iter().map(|effect| (who, effect)));
@@ -93,7 +93,7 @@ impl Recursion {
         self.act(RUNNER, |it, all| it.task_waits(ticket, TaskWait::Tasks, all));
     }
 
-    fn finish(&mut self, who: AttemptId, call: CallNumber, value: u64) {
+    fn finish(&mut self, who: RankId, call: CallNumber, value: u64) {
         if who == MAIN {
             self.value = Some(value);
             return;

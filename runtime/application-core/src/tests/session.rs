@@ -106,5 +106,5 @@ fn an_end_that_breaks_the_protocol_is_told() {
     );
     let stranger = SessionHello { from: member(9), ..hello };
     let error = acceptor.accept(&stranger, &mut Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "a connection from 9#1 to 3#1 for the session of 3#1 with 2#1");
+    assert_eq!(error.to_string(), "a connection from 9#1/0 to 3#1/0 for the session of 3#1/0 with 2#1/0");
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::kit::{MAIN, ROOT, class, effects, inline, member, task};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 struct Ends {
     reader: Member,
     runner: Member,
-    name: AttemptId,
+    name: RankId,
     to_runner: VecDeque<ToCallee>,
     to_reader: VecDeque<ToCaller>,
     /// The items that the present runner has made, and how many of them it makes.
@@ -65,7 +65,7 @@ impl Ends {
         self.to_reader.clear();
         (self.made, self.ticket) = (0, None);
         self.act_reader(|it, all| it.receive(FromCoordinator::MemberEnded { member: ended }, all));
-        self.name = member(ended.job.number + 1);
+        self.name = member(ended.job().number + 1);
         self.join();
     }
 

@@ -2,7 +2,7 @@
 //! retries, cancellation.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::kit::{MAIN, ROOT, actor, carried, class, effects, gpu_class, handle, inline, member, task};
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
     TaskRequest, TaskSpec, TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
-const RUNNER: AttemptId = member(3);
-const OTHER: AttemptId = member(4);
+const RUNNER: RankId = member(3);
+const OTHER: RankId = member(4);
 
 fn runner(class: TaskClass) -> Member {
     let mut it = Member::new(RUNNER, ROOT);
@@ -145,8 +145,8 @@ fn what_is_read_before_a_task_starts_counts() {
 #[test]
 fn handles_in_items_are_lent_before_and_nothing_goes_to_a_caller_that_has_ended() {
     let mut it = runner(class());
-    let created = FromCoordinator::Created { request: RequestNumber(1), result: Ok(actor(8)) };
-    effects(|effects| it.receive(created, effects));
+    let found = FromCoordinator::Found { request: RequestNumber(1), actor: Some(actor(8)) };
+    effects(|effects| it.receive(found, effects));
     says(&mut it, run(1, None));
     let mut make = || {
         let mut made = Vec::new();
@@ -177,7 +177,7 @@ fn reader(spec: TaskSpec) -> Member {
     it
 }
 
-fn answers(it: &mut Member, from: AttemptId, frame: ToCaller) -> Vec<MemberEffect> {
+fn answers(it: &mut Member, from: RankId, frame: ToCaller) -> Vec<MemberEffect> {
     effects(|effects| it.receive_from_callee(from, frame, effects))
 }
 
@@ -186,7 +186,7 @@ fn arrived(number: u64) -> Vec<MemberEffect> {
     vec![MemberEffect::Item { call: CallNumber(1), number, item, carries: Vec::new() }]
 }
 
-fn arrive(it: &mut Member, from: AttemptId, numbers: std::ops::RangeInclusive<u64>) {
+fn arrive(it: &mut Member, from: RankId, numbers: std::ops::RangeInclusive<u64>) {
     numbers.for_each(|number| assert_eq!(answers(it, from, item(1, number)), arrived(number)));
 }
 
@@ -194,18 +194,18 @@ fn read(it: &mut Member) -> Vec<MemberEffect> {
     effects(|effects| it.read(CallNumber(1), effects))
 }
 
-fn told(to: AttemptId, items: u64, bytes: u64) -> Vec<MemberEffect> {
+fn told(to: RankId, items: u64, bytes: u64) -> Vec<MemberEffect> {
     vec![MemberEffect::ToCallee { to, frame: credit(1, items, bytes) }]
 }
 
-fn dies(it: &mut Member, runner: AttemptId) -> Vec<MemberEffect> {
+fn dies(it: &mut Member, runner: RankId) -> Vec<MemberEffect> {
     let all = effects(|effects| it.receive(FromCoordinator::MemberEnded { member: runner }, effects));
     let aside =
         |effect: &MemberEffect| matches!(effect, MemberEffect::Close { .. } | MemberEffect::ToCoordinator(_));
     all.into_iter().filter(|effect| !aside(effect)).collect()
 }
 
-fn sent_again(to: AttemptId, skip: u64, items: u64) -> MemberEffect {
+fn sent_again(to: RankId, skip: u64, items: u64) -> MemberEffect {
     let resume = StreamPosition { skip, unread: ItemTotal { items, bytes: items } };
     MemberEffect::ToCallee { to, frame: run(1, Some(resume)) }
 }

@@ -1,7 +1,7 @@
 //! Tasks at their caller: windows, the order of sending, retries, cancellation, bounds.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, JobId, Span};
+use cohabit_types::{JobId, RankId, Span};
 
 use super::kit::{MAIN, ROOT, actor, class, effects, handle, inline, member, task};
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
     MemberEffect, OnTaskError, RequestNumber, TaskSpec, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
-const RUNNER: AttemptId = member(3);
-const OTHER: AttemptId = member(4);
+const RUNNER: RankId = member(3);
+const OTHER: RankId = member(4);
 
 fn main() -> Member {
     Member::new(MAIN, ROOT)
@@ -20,19 +20,19 @@ fn call(it: &mut Member, spec: &TaskSpec) -> Vec<MemberEffect> {
     effects(|effects| _ = it.run_task(spec.clone(), effects).unwrap())
 }
 
-fn joins(it: &mut Member, runner: AttemptId) -> Vec<MemberEffect> {
+fn joins(it: &mut Member, runner: RankId) -> Vec<MemberEffect> {
     effects(|effects| it.receive(FromCoordinator::RunnerJoined { class: class(), runner }, effects))
 }
 
-fn leaves(it: &mut Member, runner: AttemptId) -> Vec<MemberEffect> {
+fn leaves(it: &mut Member, runner: RankId) -> Vec<MemberEffect> {
     effects(|effects| it.receive(FromCoordinator::RunnerLeaves { runner }, effects))
 }
 
-fn dies(it: &mut Member, runner: AttemptId) -> Vec<MemberEffect> {
+fn dies(it: &mut Member, runner: RankId) -> Vec<MemberEffect> {
     effects(|effects| it.receive(FromCoordinator::MemberEnded { member: runner }, effects))
 }
 
-fn says(it: &mut Member, runner: AttemptId, frame: ToCaller) -> Vec<MemberEffect> {
+fn says(it: &mut Member, runner: RankId, frame: ToCaller) -> Vec<MemberEffect> {
     effects(|effects| it.receive_from_callee(runner, frame, effects))
 }
 
@@ -49,13 +49,13 @@ fn want(runners: u32) -> MemberEffect {
 }
 
 /// Call number `call` goes to a runner.
-fn run(to: AttemptId, call: u64) -> MemberEffect {
+fn run(to: RankId, call: u64) -> MemberEffect {
     let TaskSpec { function, arguments, needs, .. } = task();
     let task = crate::TaskRequest { function, depth: 0, arguments, needs, resume: None, store_as: None };
     MemberEffect::ToCallee { to, frame: ToCallee::Run { call: CallNumber(call), task, carries: Vec::new() } }
 }
 
-fn recall(to: AttemptId, call: u64) -> MemberEffect {
+fn recall(to: RankId, call: u64) -> MemberEffect {
     MemberEffect::ToCallee { to, frame: ToCallee::Recall { call: CallNumber(call) } }
 }
 
@@ -67,13 +67,13 @@ fn finish(call: u64, result: Result<CallValue, CallError>) -> MemberEffect {
     MemberEffect::Finish { call: CallNumber(call), result, carries: Vec::new() }
 }
 
-fn closed(runner: AttemptId) -> [MemberEffect; 2] {
+fn closed(runner: RankId) -> [MemberEffect; 2] {
     let frame = ToCoordinator::Closed { member: runner, settled: Vec::new() };
     [MemberEffect::Close { member: runner }, MemberEffect::ToCoordinator(frame)]
 }
 
 /// The numbers of the calls that go to a runner.
-fn sent(effects: &[MemberEffect]) -> Vec<(AttemptId, u64)> {
+fn sent(effects: &[MemberEffect]) -> Vec<(RankId, u64)> {
     let sent = effects.iter().filter_map(|effect| {
         let MemberEffect::ToCallee { to, frame: ToCallee::Run { call, .. } } = effect else { return None };
         Some((*to, call.0))
@@ -297,7 +297,7 @@ fn a_task_that_has_started_stays_where_it_is() {
 /// Both runners may be busy with the tasks of others.
 #[test]
 fn a_task_that_has_moved_stays_until_a_further_runner_joins() {
-    let third = JobId::new(9).attempt(1);
+    let third = JobId::new(9).attempt(1).rank(0);
     let mut main = main();
     call(&mut main, &task());
     joins(&mut main, RUNNER);
@@ -398,7 +398,7 @@ fn bounds_hold_for_each_caller_and_not_for_the_process() {
 #[test]
 fn handles_in_arguments_are_lent_before_each_sending_and_kept_until_the_task_ends() {
     let mut main = main();
-    let created = FromCoordinator::Created { request: RequestNumber(1), result: Ok(actor(8)) };
+    let found = FromCoordinator::Found { request: RequestNumber(1), actor: Some(actor(8)) };
     let lend = |to| MemberEffect::ToCoordinator(ToCoordinator::Lend { held: handle(8), to });
     let release = || {
         let frame = ToCoordinator::Release { held: handle(8), settled: vec![(ROOT, 1)] };
@@ -407,7 +407,7 @@ fn handles_in_arguments_are_lent_before_each_sending_and_kept_until_the_task_end
     let spec = TaskSpec { retries: 1, carries: vec![handle(8)], ..task() };
     let unknown = "this process holds no actor 8".to_owned();
     assert_eq!(main.run_task(spec.clone(), &mut Vec::new()), Err(CallError::Refused(unknown)));
-    effects(|it| main.receive(created, it));
+    effects(|it| main.receive(found, it));
     joins(&mut main, OTHER);
     joins(&mut main, RUNNER);
     let mut sent = call(&mut main, &spec);

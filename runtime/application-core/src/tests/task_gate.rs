@@ -1,7 +1,7 @@
 //! Tasks at their runner: one at a time, the deepest first; parking, rests, the end.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::kit::{MAIN, ROOT, carried, class, effects, gpu_class, handle, inline, member};
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
     TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
-const RUNNER: AttemptId = member(3);
-const OTHER: AttemptId = member(5);
+const RUNNER: RankId = member(3);
+const OTHER: RankId = member(5);
 
 fn request(depth: u32) -> TaskRequest {
     TaskRequest {

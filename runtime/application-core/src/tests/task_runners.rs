@@ -1,21 +1,21 @@
 //! Runners of tasks at the coordinator: growth, idleness, failures, the ceiling; the end of processes.
 
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{JobId, RankId, Share};
 
 use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, handle, member, root_node, spec};
 use crate::{
-    ActorSpec, Coordinator, CoordinatorEffect, FromCoordinator, IncarnationNumber, RequestNumber,
+    Coordinator, CoordinatorEffect, FromCoordinator, GangSpec, IncarnationNumber, RequestNumber,
     RunnerReport, RunnerState, TaskClass, TaskRunnerNumber, ToCoordinator,
 };
 
-const SECOND: AttemptId = member(9);
+const SECOND: RankId = member(9);
 
 /// A main and another one are connected.
 fn application(ceiling: Option<Share>) -> Coordinator {
     let mut it = Coordinator::new(ROOT, root_node(), ceiling, None);
     for main in [MAIN, SECOND] {
         effects(|effects| {
-            it.main(main.job, effects);
+            it.main(main.job(), effects);
             it.connected(main, "n0", effects);
         });
     }
@@ -23,20 +23,20 @@ fn application(ceiling: Option<Share>) -> Coordinator {
 }
 
 /// The process of a runner: that of job 100 and its number.
-const fn process(runner: u64) -> AttemptId {
+const fn process(runner: u64) -> RankId {
     member(100 + runner)
 }
 
-fn received(it: &mut Coordinator, from: AttemptId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
+fn received(it: &mut Coordinator, from: RankId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
     effects(|effects| it.received(from, frame, effects))
 }
 
-fn wants(it: &mut Coordinator, from: AttemptId, class: TaskClass, runners: u32) -> Vec<CoordinatorEffect> {
+fn wants(it: &mut Coordinator, from: RankId, class: TaskClass, runners: u32) -> Vec<CoordinatorEffect> {
     received(it, from, ToCoordinator::WantRunners { class, runners })
 }
 
 fn submitted(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
-    let job = process(runner).job;
+    let job = process(runner).job();
     effects(|effects| it.task_runner_submitted(TaskRunnerNumber(runner), Ok(job), effects))
 }
 
@@ -51,7 +51,7 @@ fn report(it: &mut Coordinator, job: JobId, attempts: u32, state: RunnerState) -
 
 fn ends(it: &mut Coordinator, runner: u64, code: i32) -> Vec<CoordinatorEffect> {
     let text = format!("its process ended with {code}");
-    report(it, process(runner).job, 1, RunnerState::Ended { code, text })
+    report(it, process(runner).job(), 1, RunnerState::Ended { code, text })
 }
 
 /// Runners up to this number are submitted and connect.
@@ -62,7 +62,7 @@ fn live(it: &mut Coordinator, runners: std::ops::RangeInclusive<u64>) {
     }
 }
 
-fn send(to: AttemptId, frame: FromCoordinator) -> CoordinatorEffect {
+fn send(to: RankId, frame: FromCoordinator) -> CoordinatorEffect {
     CoordinatorEffect::Send { to, frame }
 }
 
@@ -71,14 +71,14 @@ fn submit(runner: u64, class: TaskClass) -> CoordinatorEffect {
 }
 
 fn cancel(runner: u64) -> CoordinatorEffect {
-    CoordinatorEffect::CancelRunner { job: process(runner).job }
+    CoordinatorEffect::CancelRunner { job: process(runner).job() }
 }
 
-fn joined(to: AttemptId, runner: u64) -> CoordinatorEffect {
+fn joined(to: RankId, runner: u64) -> CoordinatorEffect {
     send(to, FromCoordinator::RunnerJoined { class: class(), runner: process(runner) })
 }
 
-fn leaves(to: AttemptId, runner: u64) -> CoordinatorEffect {
+fn leaves(to: RankId, runner: u64) -> CoordinatorEffect {
     send(to, FromCoordinator::RunnerLeaves { runner: process(runner) })
 }
 
@@ -90,7 +90,7 @@ fn end(runner: u64) -> CoordinatorEffect {
     send(process(runner), FromCoordinator::End)
 }
 
-fn no_runner(to: AttemptId, class: TaskClass, why: &str) -> CoordinatorEffect {
+fn no_runner(to: RankId, class: TaskClass, why: &str) -> CoordinatorEffect {
     send(to, FromCoordinator::NoRunner { class, why: why.to_owned() })
 }
 
@@ -143,7 +143,7 @@ fn runners_beyond_what_is_wanted_are_cancelled_before_they_serve() {
     assert_eq!(wants(&mut it, MAIN, class(), 1), []);
     assert_eq!(effects(|effects| it.surplus_over(&class(), effects)), [cancel(3)]);
     assert_eq!(
-        effects(|effects| it.task_runner_submitted(TaskRunnerNumber(4), Ok(process(4).job), effects)),
+        effects(|effects| it.task_runner_submitted(TaskRunnerNumber(4), Ok(process(4).job()), effects)),
         [cancel(4)],
         "as soon as it has a job"
     );
@@ -206,7 +206,7 @@ fn a_runner_that_dies_is_replaced_as_long_as_it_is_wanted() {
     assert_eq!(told[3..], [submit(2, class())]);
     let mut main_dies = report(
         &mut it,
-        MAIN.job,
+        MAIN.job(),
         1,
         RunnerState::Ended { code: 0, text: "its process ended with 0".to_owned() },
     );
@@ -220,9 +220,9 @@ fn the_next_attempt_of_a_runner_serves_when_the_one_before_has_ended() {
     let mut it = application(None);
     wants(&mut it, MAIN, class(), 1);
     live(&mut it, 1..=1);
-    let next = process(1).job.attempt(2);
+    let next = process(1).job().attempt(2).rank(0);
     assert_eq!(effects(|effects| it.connected(next, "n0", effects)), []);
-    let told = report(&mut it, next.job, 1, RunnerState::Live);
+    let told = report(&mut it, next.job(), 1, RunnerState::Live);
     let joined = FromCoordinator::RunnerJoined { class: class(), runner: next };
     assert_eq!(
         told[told.len() - 2..],
@@ -274,11 +274,11 @@ fn a_class_above_the_ceiling_has_no_runner() {
 #[test]
 fn actors_and_runners_share_the_ceiling_in_order() {
     let mut it = application(Some(Share(1_000)));
-    let half = ActorSpec { gpus: Share(500), ..spec() };
+    let half = GangSpec { gpus: Share(500), ..spec() };
     let create = |it: &mut Coordinator, request| {
         let request = RequestNumber(request);
         let mut effects =
-            received(it, MAIN, ToCoordinator::Create { request, spec: half.clone(), carries: Vec::new() });
+            received(it, MAIN, ToCoordinator::Create { request, gang: half.clone(), carries: Vec::new() });
         effects.remove(0);
         effects
     };
@@ -300,7 +300,7 @@ fn actors_and_runners_share_the_ceiling_in_order() {
     );
     let admitted = ends(&mut it, 1, 143);
     let is_actor =
-        matches!(admitted[1], CoordinatorEffect::Submit { actor, .. } if actor == crate::ActorId(1));
+        matches!(admitted[1], CoordinatorEffect::Submit { first, .. } if first == crate::ActorId(1));
     assert!(is_actor, "{admitted:?}");
     assert_eq!(admitted[2..], [submit(2, gpu_class(300))]);
     assert_eq!(create(&mut it, 2), [], "0.8 are in use");
@@ -317,19 +317,19 @@ fn a_process_that_does_not_end_when_told_is_cancelled_after_some_time() {
     let runner = process(1);
     let mut it = application(None);
     let request = RequestNumber(1);
-    received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec(), carries: Vec::new() });
+    received(&mut it, MAIN, ToCoordinator::Create { request, gang: spec(), carries: Vec::new() });
     effects(|effects| {
-        it.submitted(actor(1), Ok(runner.job), effects);
+        it.submitted(actor(1), Ok(runner.job()), effects);
         it.connected(runner, "n0", effects);
     });
-    let patience_over = |it: &mut Coordinator| effects(|effects| it.patience_over(runner.job, effects));
+    let patience_over = |it: &mut Coordinator| effects(|effects| it.patience_over(runner.job(), effects));
     assert_eq!(patience_over(&mut it), [], "it was not told to end");
     let failed = ToCoordinator::ConstructorFailed { text: "no such file".to_owned() };
     assert_eq!(
         received(&mut it, runner, failed),
-        [send(runner, FromCoordinator::End), CoordinatorEffect::AwaitEnd { job: runner.job }]
+        [send(runner, FromCoordinator::End), CoordinatorEffect::AwaitEnd { job: runner.job() }]
     );
-    assert_eq!(patience_over(&mut it), [CoordinatorEffect::CancelRunner { job: runner.job }]);
+    assert_eq!(patience_over(&mut it), [CoordinatorEffect::CancelRunner { job: runner.job() }]);
     assert_eq!(patience_over(&mut it), []);
 }
 
@@ -338,24 +338,24 @@ fn a_process_that_was_told_to_end_is_not_started_again() {
     let runner = process(1);
     let mut it = application(None);
     let request = RequestNumber(1);
-    received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec(), carries: Vec::new() });
+    received(&mut it, MAIN, ToCoordinator::Create { request, gang: spec(), carries: Vec::new() });
     effects(|effects| {
-        it.submitted(actor(1), Ok(runner.job), effects);
+        it.submitted(actor(1), Ok(runner.job()), effects);
         it.connected(runner, "n0", effects);
         it.received(runner, ToCoordinator::Constructed { incarnation: IncarnationNumber(1) }, effects);
         it.received(MAIN, ToCoordinator::Release { held: handle(1), settled: vec![(ROOT, 1)] }, effects);
     });
     let waiting = RunnerState::Waiting { why: "to be tried again".to_owned() };
     assert_eq!(
-        report(&mut it, runner.job, 1, waiting)[0],
-        CoordinatorEffect::CancelRunner { job: runner.job }
+        report(&mut it, runner.job(), 1, waiting)[0],
+        CoordinatorEffect::CancelRunner { job: runner.job() }
     );
     let mut it = application(None);
     wants(&mut it, MAIN, class(), 1);
     live(&mut it, 1..=1);
     received(&mut it, runner, ToCoordinator::Idle);
     assert_eq!(
-        report(&mut it, runner.job, 1, RunnerState::Live)[0],
-        CoordinatorEffect::CancelRunner { job: runner.job }
+        report(&mut it, runner.job(), 1, RunnerState::Live)[0],
+        CoordinatorEffect::CancelRunner { job: runner.job() }
     );
 }

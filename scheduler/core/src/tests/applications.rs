@@ -32,7 +32,8 @@ pub(super) fn application(name: &str, max_gpus: Option<u32>) -> JobSpec {
 /// A child with this part of a GPU, in thousandths.
 pub(super) fn runner(application: AttemptId, thousandths: u32) -> JobSpec {
     let (program_name, role) = ("search".into(), RunnerRole::Actor);
-    let work = RunnerWork { application, program: program_name, role, arguments: vec![], node: None };
+    let work =
+        RunnerWork { application, program: program_name, role, arguments: vec![], node: None, ranks: 1 };
     let gpus = match thousandths {
         whole if whole % 1_000 == 0 => GpuRequest::Whole(whole / 1_000),
         part => GpuRequest::Part(Share(part)),

@@ -24,7 +24,17 @@ fn application(code: &CodeSnapshot) -> Submit {
 
 fn runner(code: &CodeSnapshot, application: AttemptId) -> Submit {
     let (program, role) = ("train.py".into(), RunnerRole::Actor);
-    part(code, Entrypoint::Runner(RunnerWork { application, program, role, arguments: vec![], node: None }))
+    part(
+        code,
+        Entrypoint::Runner(RunnerWork {
+            application,
+            program,
+            role,
+            arguments: vec![],
+            node: None,
+            ranks: 1,
+        }),
+    )
 }
 
 fn token(order: &RunOrder) -> Token {
@@ -90,7 +100,7 @@ async fn a_coordinator_answers_what_its_user_asks_and_others_are_refused() {
     let root = order.attempt.job;
     let coordinator = head.client(token(&order)).await.unwrap();
     let mut listing = ActorListing::default();
-    listing.silent.push(order.attempt);
+    listing.silent.push(order.attempt.rank(0));
     let asking = tokio::spawn({
         let ada = ada.head.clone();
         async move { ada.actors(patient(), root).await.unwrap() }

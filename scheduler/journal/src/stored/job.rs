@@ -94,6 +94,8 @@ pub(crate) struct StoredRunnerWork {
     arguments: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     node: Option<String>,
+    #[serde(skip_serializing_if = "is_one", default = "one")]
+    ranks: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -138,6 +140,11 @@ pub(crate) struct StoredDemand {
 
 const fn one() -> u32 {
     1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 #[derive(Serialize, Deserialize)]

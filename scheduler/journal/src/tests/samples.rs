@@ -87,7 +87,7 @@ fn application_parts() -> Vec<Entrypoint> {
     let runner = |role| {
         let (application, program) = (attempt(), "search".to_owned());
         let node = (role == RunnerRole::Store).then(|| "box".to_owned());
-        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments(), node })
+        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments(), node, ranks: 1 })
     };
     let roles = RunnerRole::ALL;
     [root(None), root(Some(2))].into_iter().chain(roles.map(runner)).collect()

@@ -1,7 +1,7 @@
 //! The shell of the simulated coordinator: it carries out effects, and plants bugs around the core.
 
 use cohabit_application_core::{Coordinator, CoordinatorEffect, FromCoordinator, ToCoordinator, ToDirectory};
-use cohabit_types::{AttemptId, JobId, Span};
+use cohabit_types::{JobId, RankId, Span};
 
 use super::event::{AnyFrame, ApplicationEvent, End, HeadEvent, Pair};
 use super::head::{RunnerPurpose, RunnerRequest};
@@ -31,8 +31,8 @@ impl ApplicationWorld {
                     if frame == FromCoordinator::End {
                         self.tell_to_end(to);
                     }
-                    if let FromCoordinator::Created { result: Ok(actor), .. } = &frame {
-                        self.ledger.made(*actor);
+                    if let FromCoordinator::Created { request, result } = &frame {
+                        self.ledger.answered(to, *request, result.as_ref().ok());
                     }
                     self.check_word_of_nodes(to, &frame);
                     if self.passes_to_runner(to, &frame) {
@@ -40,15 +40,18 @@ impl ApplicationWorld {
                         self.send(pair, End::Acceptor, AnyFrame::FromCoordinator(frame));
                     }
                 }
-                CoordinatorEffect::Submit { actor, restarts, gpus, .. } => {
-                    let request = RunnerRequest { purpose: RunnerPurpose::Actor(actor), restarts, gpus };
-                    self.after(REQUEST_DELAY, ApplicationEvent::Head(HeadEvent::Submit { actor, request }));
+                CoordinatorEffect::Submit { first, gang } => {
+                    let (purpose, ranks) = (RunnerPurpose::Gang(first), gang.actors.len() as u32);
+                    let (restarts, gpus) = (gang.restarts, gang.total_gpus());
+                    let request = RunnerRequest { purpose, restarts, ranks, gpus };
+                    self.after(REQUEST_DELAY, ApplicationEvent::Head(HeadEvent::Submit { first, request }));
                 }
                 CoordinatorEffect::SubmitTaskRunner { runner, class } => {
                     let gpus = class.gpus;
                     let class = self.task_classes.iter().position(|it| *it == class).unwrap_or_default();
                     let restarts = self.random.between(0, 1) as u32;
-                    let request = RunnerRequest { purpose: RunnerPurpose::Tasks(class), restarts, gpus };
+                    let purpose = RunnerPurpose::Tasks(class);
+                    let request = RunnerRequest { purpose, restarts, ranks: 1, gpus };
                     self.after(
                         REQUEST_DELAY,
                         ApplicationEvent::Head(HeadEvent::SubmitTaskRunner { runner, request }),
@@ -87,13 +90,13 @@ impl ApplicationWorld {
             self.drive_coordinator(|it, effects| it.connected(pair.dialer, &node, effects));
             let restarts_early =
                 matches!(self.plant, Some(ApplicationBug::EarlyRestart | ApplicationBug::EarlyActorRestart));
-            if restarts_early && pair.dialer.attempt > 1 {
-                self.report(pair.dialer.job);
+            if restarts_early && pair.dialer.attempt.attempt > 1 {
+                self.report(pair.dialer.job());
             }
         }
     }
 
-    pub(super) fn coordinator_receives(&mut self, from: AttemptId, frame: ToCoordinator) {
+    pub(super) fn coordinator_receives(&mut self, from: RankId, frame: ToCoordinator) {
         let frame = if self.plant == Some(ApplicationBug::UnsignedCounters) {
             self.cut_off(from, frame)
         } else {
@@ -105,6 +108,9 @@ impl ApplicationWorld {
             return;
         }
         self.note_for_places(from, &frame);
+        if let ToCoordinator::Create { request, gang, .. } = &frame {
+            self.ledger.asked(from, *request, gang.actors.len() as u32);
+        }
         if self.plant == Some(ApplicationBug::ForgottenLineage)
             && matches!(frame, ToCoordinator::Object(ToDirectory::Made { .. }))
         {
@@ -119,7 +125,7 @@ impl ApplicationWorld {
     }
 
     /// Checks what the coordinator tells a runner. Whether the runner gets it.
-    fn passes_to_runner(&mut self, to: AttemptId, frame: &FromCoordinator) -> bool {
+    fn passes_to_runner(&mut self, to: RankId, frame: &FromCoordinator) -> bool {
         if matches!(frame, FromCoordinator::Probe { .. }) {
             self.asked_at = self.now;
         } else if matches!(frame, FromCoordinator::NoRunner { .. }) {
@@ -167,25 +173,27 @@ impl ApplicationWorld {
     pub(super) fn report(&mut self, job: JobId) {
         let Some(mut report) = self.head.report(job) else { return };
         if self.plant == Some(ApplicationBug::EarlyRestart) || self.restarts_early(job) {
-            let members = self.processes.range(job.attempt(0)..=job.attempt(u32::MAX));
-            let latest = members.last().map_or(0, |(member, _)| member.attempt);
+            let members = self.processes.range(job.attempt(0).rank(0)..=job.attempt(u32::MAX).rank(u32::MAX));
+            let latest = members.last().map_or(0, |(member, _)| member.attempt.attempt);
             report.ended_attempts = report.ended_attempts.max(latest.saturating_sub(1));
         }
         self.drive_coordinator(|it, effects| it.report(job, report, effects));
     }
 
     /// A process is told to end: nobody holds its actor any more, or the application is over.
-    fn tell_to_end(&mut self, member: AttemptId) {
+    fn tell_to_end(&mut self, member: RankId) {
         self.counters.orderly_ends += 1;
-        self.actor_ends(member.job);
+        self.actor_ends(member.job());
     }
 
     fn actor_ends(&mut self, job: JobId) {
-        if let RunnerPurpose::Actor(actor) = self.head.jobs[&job].request.purpose {
-            let holds =
-                |(member, it): &(&AttemptId, &Process)| it.holds(actor) && !self.was_written_off(**member);
+        let RunnerRequest { purpose, ranks, .. } = self.head.jobs[&job].request;
+        if let RunnerPurpose::Gang(first) = purpose {
+            let holds = |(member, it): &(&RankId, &Process)| {
+                (0..ranks).any(|rank| it.holds(first.of_rank(rank))) && !self.was_written_off(**member)
+            };
             let holder = self.processes.iter().find(holds).map(|(member, _)| *member);
-            self.ledger.ended(actor, holder);
+            self.ledger.ended(first, holder);
         }
     }
 
@@ -204,7 +212,7 @@ impl ApplicationWorld {
     }
 
     /// Cuts releases off at what was lent so far.
-    fn cut_off(&mut self, from: AttemptId, frame: ToCoordinator) -> ToCoordinator {
+    fn cut_off(&mut self, from: RankId, frame: ToCoordinator) -> ToCoordinator {
         match frame {
             ToCoordinator::Lend { held, to } => {
                 *self.unsigned.entry((to, from, held)).or_insert(0) += 1;

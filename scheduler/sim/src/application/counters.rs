@@ -17,6 +17,8 @@ pub struct ApplicationCounters {
     pub dials: u64,
     /// Actors that were created.
     pub actors: u64,
+    /// Gangs of more than one actor that were submitted.
+    pub gangs: u64,
     /// Constructions of actors.
     pub constructions: u64,
     /// Calls that were made.
@@ -102,9 +104,9 @@ pub struct ApplicationCounters {
 impl ApplicationCounters {
     /// Adds the numbers of another run.
     pub(super) fn add(&mut self, other: &ApplicationCounters) {
-        let ApplicationCounters { events, processes, kills, breaks, dials, actors, constructions, .. } =
+        let ApplicationCounters { events, processes, kills, breaks, dials, actors, gangs, .. } = other;
+        let ApplicationCounters { constructions, calls, starts, finished, values, restarted, rests, .. } =
             other;
-        let ApplicationCounters { calls, starts, finished, values, restarted, rests, .. } = other;
         let ApplicationCounters { task_runners, tasks, task_starts, task_repeats, parked, returned, .. } =
             other;
         let ApplicationCounters { tasks_ended, task_values, task_losses, no_runners, .. } = other;
@@ -120,6 +122,7 @@ impl ApplicationCounters {
             (&mut self.breaks, breaks),
             (&mut self.dials, dials),
             (&mut self.actors, actors),
+            (&mut self.gangs, gangs),
             (&mut self.constructions, constructions),
             (&mut self.calls, calls),
             (&mut self.starts, starts),

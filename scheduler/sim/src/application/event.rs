@@ -4,7 +4,7 @@ use cohabit_application_core::{
     ActorId, CallNumber, ClosingNumber, FromCoordinator, FromStore, LinkNumber, NodeNumber, ObjectId, Packet,
     SessionHello, TaskClass, TaskRunnerNumber, Ticket, ToCallee, ToCaller, ToCoordinator, ToStore,
 };
-use cohabit_types::{AttemptId, JobId, Time};
+use cohabit_types::{JobId, RankId, Time};
 
 use super::head::RunnerRequest;
 use super::node_index::NodeIndex;
@@ -13,8 +13,8 @@ use super::simulated_store::{StoreAnswer, StoreCall, StoreWork};
 /// A session: who dials, and who accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pair {
-    pub(super) dialer: AttemptId,
-    pub(super) acceptor: AttemptId,
+    pub(super) dialer: RankId,
+    pub(super) acceptor: RankId,
 }
 
 /// One end of a session.
@@ -61,27 +61,27 @@ pub(super) enum ApplicationEvent {
     /// One end acknowledges what it has received.
     Acknowledge { pair: Pair, at: End },
     /// The code of a process does something.
-    Step(AttemptId),
+    Step(RankId),
     /// The code of a process reads all objects that it holds.
-    ReadAll(AttemptId),
+    ReadAll(RankId),
     /// A method returns, fails or panics.
-    MethodEnd { member: AttemptId, ticket: Ticket },
+    MethodEnd { member: RankId, ticket: Ticket },
     /// The function of a task does its next step.
-    TaskStep { member: AttemptId, ticket: Ticket },
+    TaskStep { member: RankId, ticket: Ticket },
     /// The reader of a stream looks at it.
-    Read { member: AttemptId, call: CallNumber },
+    Read { member: RankId, call: CallNumber },
     /// A runner of tasks has rested.
-    Rested { member: AttemptId, rest: u64 },
+    Rested { member: RankId, rest: u64 },
     /// A task that was interrupted has had time to end.
-    Abandon { member: AttemptId, ticket: Ticket },
+    Abandon { member: RankId, ticket: Ticket },
     /// A process exits if all that it has sent has arrived.
-    Settle { member: AttemptId, code: i32 },
+    Settle { member: RankId, code: i32 },
     /// A store gets a request.
-    AskStore { member: AttemptId, store: AttemptId, request: StoreCall },
+    AskStore { member: RankId, store: RankId, request: StoreCall },
     /// A process gets a reply of the store of its node.
-    StoreReplies { member: AttemptId, store: AttemptId, reply: StoreAnswer },
+    StoreReplies { member: RankId, store: RankId, reply: StoreAnswer },
     /// A store goes on.
-    Store { store: AttemptId, work: StoreWork },
+    Store { store: RankId, work: StoreWork },
     /// The coordinator says something to the store in its own process.
     OwnStoreHears(ToStore),
     /// That store says something to the coordinator.
@@ -89,13 +89,13 @@ pub(super) enum ApplicationEvent {
     /// A fetch between two stores ends.
     FetchEnds(u64),
     /// A process has filled the memory of an object.
-    Filled { member: AttemptId, store: AttemptId, object: ObjectId },
+    Filled { member: RankId, store: RankId, object: ObjectId },
     /// A process has used an object.
-    Unmap { member: AttemptId, store: AttemptId, object: ObjectId },
+    Unmap { member: RankId, store: RankId, object: ObjectId },
     /// A constructor ends.
-    ConstructorEnd { member: AttemptId, incarnation: u32 },
+    ConstructorEnd { member: RankId, incarnation: u32 },
     /// The coordinator has had no connection of a member since then.
-    Silent { member: AttemptId, since: Time },
+    Silent { member: RankId, since: Time },
     /// A node that the head does not reach ends what runs there.
     NodeEnds(NodeIndex, u32),
     /// The head is certain that nothing runs on a node any more.
@@ -114,9 +114,9 @@ pub(super) enum ApplicationEvent {
 #[derive(Debug, Clone)]
 pub(super) enum HeadEvent {
     /// The head gets a submission.
-    Submit { actor: ActorId, request: RunnerRequest },
+    Submit { first: ActorId, request: RunnerRequest },
     /// The coordinator gets the head's answer: a job, or a refusal.
-    Submitted { actor: ActorId, job: Option<JobId> },
+    Submitted { first: ActorId, job: Option<JobId> },
     /// The head gets the submission of a runner of tasks.
     SubmitTaskRunner { runner: TaskRunnerNumber, request: RunnerRequest },
     /// The coordinator gets the head's answer to it.
@@ -136,11 +136,11 @@ pub(super) enum HeadEvent {
     /// The head starts the next attempt of a job.
     StartAttempt(JobId),
     /// A process is ended.
-    Kill(AttemptId),
+    Kill(RankId),
     /// A process is ended by the head.
-    EndOrder(AttemptId),
+    EndOrder(RankId),
     /// The head learns that a process has ended.
-    AttemptEnded(AttemptId),
+    RankEnded(RankId),
     /// The coordinator gets the record of a job.
     Report(JobId),
     /// A user starts another main.

@@ -1,6 +1,6 @@
 //! What is broken, and when.
 
-use cohabit_types::{AttemptId, JobId, Span, Time};
+use cohabit_types::{JobId, RankId, Span, Time};
 
 use super::event::{ApplicationEvent, ApplicationFault, HeadEvent, Pair};
 use super::head::RunnerPurpose;
@@ -56,7 +56,7 @@ impl ApplicationWorld {
                 }
             }
             ApplicationFault::Kill => {
-                let members: Vec<AttemptId> = self.processes.keys().copied().collect();
+                let members: Vec<RankId> = self.processes.keys().copied().collect();
                 if !members.is_empty() {
                     let member = *self.random.pick(&members);
                     // Without mains the application ends early.
@@ -94,7 +94,7 @@ impl ApplicationWorld {
     fn start_early_attempt(&mut self) {
         let jobs = self.head.jobs.iter();
         let runners = jobs.filter(|(_, it)| match it.request.purpose {
-            RunnerPurpose::Actor(_) | RunnerPurpose::Tasks(_) => true,
+            RunnerPurpose::Gang(_) | RunnerPurpose::Tasks(_) => true,
             RunnerPurpose::Main | RunnerPurpose::Store(_) => false,
         });
         let jobs: Vec<JobId> = runners.map(|(job, _)| *job).filter(|job| self.head.may_retry(*job)).collect();
@@ -102,11 +102,13 @@ impl ApplicationWorld {
             return;
         }
         let job = *self.random.pick(&jobs);
-        let members = self.processes.range(job.attempt(0)..=job.attempt(u32::MAX));
-        let living: Vec<AttemptId> = members.map(|(member, _)| *member).collect();
-        if living.len() == 1 {
+        let members = self.processes.range(job.attempt(0).rank(0)..=job.attempt(u32::MAX).rank(u32::MAX));
+        let living: Vec<RankId> = members.map(|(member, _)| *member).collect();
+        if living.len() == self.head.jobs[&job].request.ranks as usize {
             self.start_attempt(job);
-            self.after(OVERLAP, ApplicationEvent::Head(HeadEvent::Kill(living[0])));
+            for member in living {
+                self.after(OVERLAP, ApplicationEvent::Head(HeadEvent::Kill(member)));
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cohabit_application_core::{FetchFailure, FromStore, NodeNumber, ObjectId, TransferResult};
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::event::ApplicationEvent;
 use super::node_index::NodeIndex;
@@ -17,7 +17,7 @@ const MOST_SERVED: usize = 2;
 
 impl ApplicationWorld {
     /// The store of a node has room for an object of another node, and fetches it.
-    pub(super) fn begin_fetch(&mut self, to: AttemptId, object: ObjectId) {
+    pub(super) fn begin_fetch(&mut self, to: RankId, object: ObjectId) {
         self.counters.fetches += 1;
         let Some(store) = self.stores.get_mut(&to) else { return };
         store.memory.insert(object);
@@ -46,8 +46,8 @@ impl ApplicationWorld {
     /// What a source answers to a fetch.
     fn content_for(
         &mut self,
-        to: AttemptId,
-        source: Option<AttemptId>,
+        to: RankId,
+        source: Option<RankId>,
         object: ObjectId,
     ) -> Result<Bytes, FetchFailure> {
         let Some(source) = source else { return Err("the connection was refused".to_owned().into()) };
@@ -70,7 +70,7 @@ impl ApplicationWorld {
     }
 
     /// A store knows where to fetch from.
-    fn check_address(&mut self, to: AttemptId, from: NodeNumber, node: Option<NodeIndex>) {
+    fn check_address(&mut self, to: RankId, from: NodeNumber, node: Option<NodeIndex>) {
         let Some(process) = self.processes.get(&to) else { return };
         if process.core.node() == from {
             return;
@@ -103,7 +103,7 @@ impl ApplicationWorld {
     }
 
     /// What is fetched from or by a store that has ended does not arrive.
-    pub(super) fn break_fetches_of(&mut self, store: AttemptId) {
+    pub(super) fn break_fetches_of(&mut self, store: RankId) {
         self.fetches.fetches.retain(|_, fetch| fetch.to != store);
         for fetch in self.fetches.fetches.values_mut().filter(|it| it.from == store) {
             fetch.content = Err("the connection broke".to_owned().into());

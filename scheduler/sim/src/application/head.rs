@@ -1,9 +1,9 @@
 //! A small model of the head: jobs with attempts, retries and cancellations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_application_core::{ActorId, RunnerReport, RunnerState};
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{JobId, RankId, Share};
 
 use super::node_index::NodeIndex;
 
@@ -11,7 +11,8 @@ use super::node_index::NodeIndex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunnerPurpose {
     Main,
-    Actor(ActorId),
+    /// Actors, of which this one is the first.
+    Gang(ActorId),
     /// Tasks of a class.
     Tasks(usize),
     /// The store of a further node.
@@ -23,6 +24,9 @@ pub(super) enum RunnerPurpose {
 pub(super) struct RunnerRequest {
     pub(super) purpose: RunnerPurpose,
     pub(super) restarts: u32,
+    /// The processes of an attempt.
+    pub(super) ranks: u32,
+    /// Of all ranks together.
     pub(super) gpus: Share,
 }
 
@@ -35,11 +39,12 @@ pub(super) struct RunnerJob {
     pub(super) ended: Option<i32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunnerAttempt {
-    Live,
-    /// It has ended with this code, and the head knows.
-    Ended(i32),
+#[derive(Debug)]
+struct RunnerAttempt {
+    /// Ranks of whose end the head does not know.
+    live: BTreeSet<u32>,
+    /// The code of the first rank that did not end with 0.
+    code: i32,
 }
 
 /// All jobs.
@@ -49,10 +54,12 @@ pub(super) struct HeadModel {
     pub(super) jobs: BTreeMap<JobId, RunnerJob>,
 }
 
-/// What the head does after an attempt has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the head does after a process has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NextStep {
     Retry,
+    /// End the other ranks of a failed attempt.
+    EndOthers(Vec<RankId>),
     Nothing,
 }
 
@@ -79,15 +86,17 @@ impl HeadModel {
         placed.map(|(_, job)| job.request.gpus.0).sum()
     }
 
-    /// Starts the next attempt, unless the job is over.
-    pub(super) fn start_attempt(&mut self, id: JobId) -> Option<AttemptId> {
-        let job = self.jobs.get_mut(&id).filter(|job| job.ended.is_none() && !job.cancelled)?;
-        job.attempts.push(RunnerAttempt::Live);
-        Some(id.attempt(job.attempts.len() as u32))
+    /// Starts the next attempt, unless the job is over: its processes.
+    pub(super) fn start_attempt(&mut self, id: JobId) -> Vec<RankId> {
+        let job = self.jobs.get_mut(&id).filter(|job| job.ended.is_none() && !job.cancelled);
+        let Some(job) = job else { return Vec::new() };
+        job.attempts.push(RunnerAttempt { live: (0..job.request.ranks).collect(), code: 0 });
+        let attempt = id.attempt(job.attempts.len() as u32);
+        (0..job.request.ranks).map(|rank| attempt.rank(rank)).collect()
     }
 
     /// Cancels a job: the processes that have to be ended.
-    pub(super) fn cancel(&mut self, id: JobId) -> Vec<AttemptId> {
+    pub(super) fn cancel(&mut self, id: JobId) -> Vec<RankId> {
         let Some(job) = self.jobs.get_mut(&id).filter(|job| job.ended.is_none()) else { return Vec::new() };
         job.cancelled = true;
         let live = job.live(id);
@@ -98,18 +107,28 @@ impl HeadModel {
     }
 
     /// A process has ended.
-    pub(super) fn attempt_ended(&mut self, member: AttemptId, code: i32) -> NextStep {
-        let Some(job) = self.jobs.get_mut(&member.job) else { return NextStep::Nothing };
-        job.attempts[member.attempt as usize - 1] = RunnerAttempt::Ended(code);
-        let is_last = member.attempt as usize == job.attempts.len();
-        if !job.live(member.job).is_empty() {
+    pub(super) fn rank_ended(&mut self, member: RankId, code: i32) -> NextStep {
+        let Some(job) = self.jobs.get_mut(&member.job()) else { return NextStep::Nothing };
+        let attempt = &mut job.attempts[member.attempt.attempt as usize - 1];
+        attempt.live.remove(&member.rank);
+        if code != 0 && attempt.code == 0 {
+            attempt.code = code;
+            let others = attempt.live.iter().map(|rank| member.attempt.rank(*rank));
+            let others: Vec<RankId> = others.collect();
+            if !others.is_empty() {
+                return NextStep::EndOthers(others);
+            }
+        }
+        let code = attempt.code;
+        let is_last = member.attempt.attempt as usize == job.attempts.len();
+        if !job.live(member.job()).is_empty() {
             return NextStep::Nothing;
         }
         if job.cancelled || code == 0 || job.attempts.len() > job.request.restarts as usize {
             job.ended = Some(code);
             return NextStep::Nothing;
         }
-        if is_last || job.live(member.job).is_empty() { NextStep::Retry } else { NextStep::Nothing }
+        if is_last || job.live(member.job()).is_empty() { NextStep::Retry } else { NextStep::Nothing }
     }
 
     /// Whether a job has had several attempts: then the end of one may be taken for that of another one.
@@ -122,7 +141,7 @@ impl HeadModel {
         self.jobs.get(&id).is_some_and(|job| {
             let started = job.attempts.len();
             started > 0
-                && job.live(id).len() == 1
+                && job.attempts.iter().filter(|attempt| !attempt.live.is_empty()).count() == 1
                 && !job.cancelled
                 && started <= job.request.restarts as usize
         })
@@ -130,7 +149,7 @@ impl HeadModel {
 
     pub(super) fn report(&self, id: JobId) -> Option<RunnerReport> {
         let job = self.jobs.get(&id)?;
-        let ended = job.attempts.iter().take_while(|it| matches!(it, RunnerAttempt::Ended(_))).count();
+        let ended = job.attempts.iter().take_while(|attempt| attempt.live.is_empty()).count();
         let state = match job.ended {
             Some(code) => RunnerState::Ended { code, text: format!("its process ended with {code}") },
             None if job.live(id).is_empty() => RunnerState::Waiting { why: "waits for a node".to_owned() },
@@ -141,8 +160,10 @@ impl HeadModel {
 }
 
 impl RunnerJob {
-    fn live(&self, id: JobId) -> Vec<AttemptId> {
-        let numbered = (1..).zip(&self.attempts);
-        numbered.filter(|(_, it)| **it == RunnerAttempt::Live).map(|(number, _)| id.attempt(number)).collect()
+    /// The processes that live, as far as the head knows.
+    fn live(&self, id: JobId) -> Vec<RankId> {
+        let numbered = (1..).map(|number| id.attempt(number)).zip(&self.attempts);
+        let ranks = numbered.flat_map(|(attempt, it)| it.live.iter().map(move |rank| attempt.rank(*rank)));
+        ranks.collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What happens between the coordinator, the head and the nodes: submissions, attempts and their ends.
 
 use cohabit_application_core::{ActorId, RunnerState, TaskRunnerNumber};
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{JobId, RankId, Share};
 
 use super::event::{ApplicationEvent, HeadEvent, Pair};
 use super::head::{NextStep, RunnerPurpose, RunnerRequest};
@@ -13,10 +13,10 @@ use super::world::{ApplicationWorld, HEAD_DELAY, ProgramPhase, SOON, STEP_DELAY}
 impl ApplicationWorld {
     pub(super) fn handle_by_head(&mut self, event: HeadEvent) {
         match event {
-            HeadEvent::Submit { actor, request } => self.submit_runner(actor, request),
-            HeadEvent::Submitted { actor, job } => {
+            HeadEvent::Submit { first, request } => self.submit_gang(first, request),
+            HeadEvent::Submitted { first, job } => {
                 let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
-                self.drive_coordinator(|it, effects| it.submitted(actor, result, effects));
+                self.drive_coordinator(|it, effects| it.submitted(first, result, effects));
             }
             HeadEvent::SubmitTaskRunner { runner, request } => {
                 self.submit_task_runner(runner, request);
@@ -42,7 +42,7 @@ impl ApplicationWorld {
             }
             HeadEvent::StartAttempt(job) => self.start_attempt(job),
             HeadEvent::Kill(member) => self.kill(member, 137),
-            HeadEvent::AttemptEnded(member) => self.attempt_ended(member),
+            HeadEvent::RankEnded(member) => self.rank_ended(member),
             HeadEvent::Report(job) => self.report(job),
             HeadEvent::StartMain => _ = self.start_main(),
             HeadEvent::EndOrder(member) => self.end_by_order(member),
@@ -64,21 +64,23 @@ impl ApplicationWorld {
     /// A user starts a main.
     pub(super) fn start_main(&mut self) -> JobId {
         let purpose = RunnerPurpose::Main;
-        let job = self.head.submit(RunnerRequest { purpose, restarts: 0, gpus: Share(0) });
+        let job = self.head.submit(RunnerRequest { purpose, restarts: 0, ranks: 1, gpus: Share(0) });
         self.drive_coordinator(|it, effects| it.main(job, effects));
         self.head_soon(HeadEvent::StartAttempt(job));
         job
     }
 
-    fn submit_runner(&mut self, actor: ActorId, request: RunnerRequest) {
-        if self.random.chance(0.02) {
-            self.ledger.refused.insert(actor);
-            self.head_soon(HeadEvent::Submitted { actor, job: None });
+    fn submit_gang(&mut self, first: ActorId, request: RunnerRequest) {
+        let is_too_large = self.capacity.is_some_and(|capacity| request.gpus > capacity);
+        if self.random.chance(0.02) || is_too_large {
+            self.ledger.refused.insert(first);
+            self.head_soon(HeadEvent::Submitted { first, job: None });
             return;
         }
+        self.counters.gangs += u64::from(request.ranks > 1);
         let job = self.submit(request);
-        self.jobs.insert(actor, job);
-        self.head_soon(HeadEvent::Submitted { actor, job: Some(job) });
+        self.jobs.insert(first, job);
+        self.head_soon(HeadEvent::Submitted { first, job: Some(job) });
     }
 
     fn submit_task_runner(&mut self, runner: TaskRunnerNumber, request: RunnerRequest) {
@@ -113,16 +115,22 @@ impl ApplicationWorld {
             self.without_room.push(job);
             return;
         }
-        let Some(node) = self.place_for(job) else { return };
-        let Some(member) = self.head.start_attempt(job) else { return };
-        self.nodes.place(member, node);
-        let purpose = self.head.jobs[&job].request.purpose;
+        let Some(nodes) = self.places_for(job) else { return };
+        for (member, node) in self.head.start_attempt(job).into_iter().zip(nodes) {
+            self.nodes.place(member, node);
+            self.start_process(member);
+        }
+        self.head_soon(HeadEvent::Report(job));
+    }
+
+    fn start_process(&mut self, member: RankId) {
+        let RunnerRequest { purpose, ranks, .. } = self.head.jobs[&member.job()].request;
         let (code, steps) = match purpose {
             RunnerPurpose::Main if self.phase == ProgramPhase::Work => {
                 (ProcessCode::Main, self.random.between(5, 60))
             }
             RunnerPurpose::Main => (ProcessCode::Main, 0),
-            RunnerPurpose::Actor(_) => (ProcessCode::Actor, self.random.between(0, 10)),
+            RunnerPurpose::Gang(_) => (ProcessCode::Actor, self.random.between(0, 10) / u64::from(ranks)),
             RunnerPurpose::Tasks(_) => (ProcessCode::Tasks, 0),
             RunnerPurpose::Store(_) => (ProcessCode::Store, 0),
         };
@@ -138,22 +146,25 @@ impl ApplicationWorld {
         if code == ProcessCode::Tasks && self.now < self.quiet_at && self.random.chance(self.early_death) {
             self.after(SOON, ApplicationEvent::Head(HeadEvent::Kill(member)));
         }
-        self.head_soon(HeadEvent::Report(job));
     }
 
-    /// Where the next process of a job runs, if it can be started now.
-    fn place_for(&mut self, job: JobId) -> Option<NodeIndex> {
+    /// Where the next processes of a job run, if they can be started now.
+    fn places_for(&mut self, job: JobId) -> Option<Vec<NodeIndex>> {
         let request = self.head.jobs.get(&job)?.request;
-        let node = match request.purpose {
+        (0..request.ranks).map(|_| self.place_for(job, request.purpose)).collect()
+    }
+
+    fn place_for(&mut self, job: JobId, purpose: RunnerPurpose) -> Option<NodeIndex> {
+        let node = match purpose {
             RunnerPurpose::Main => NodeIndex::FIRST,
-            RunnerPurpose::Actor(_) | RunnerPurpose::Tasks(_) => self.nodes.draw(),
+            RunnerPurpose::Gang(_) | RunnerPurpose::Tasks(_) => self.nodes.draw(),
             RunnerPurpose::Store(node) => node,
         };
         if !self.nodes.is_reached(node) {
             self.nodes.postpone(node, HeadEvent::StartAttempt(job));
             return None;
         }
-        let is_store = matches!(request.purpose, RunnerPurpose::Store(_));
+        let is_store = matches!(purpose, RunnerPurpose::Store(_));
         if is_store && self.nodes.store(node).is_some() {
             self.head_soon(HeadEvent::StartAttempt(job));
             return None;
@@ -181,12 +192,12 @@ impl ApplicationWorld {
     }
 
     /// Ends a process.
-    pub(super) fn kill(&mut self, member: AttemptId, code: i32) {
+    pub(super) fn kill(&mut self, member: RankId, code: i32) {
         if let Some(process) = self.processes.remove(&member) {
-            if code != 0 || self.head.has_several_attempts(member.job) {
+            if code != 0 || self.head.has_several_attempts(member.job()) {
                 self.task_ledger.process_died(member);
             }
-            if let RunnerPurpose::Tasks(class) = self.head.jobs[&member.job].request.purpose
+            if let RunnerPurpose::Tasks(class) = self.head.jobs[&member.job()].request.purpose
                 && !process.serves
             {
                 self.task_ledger.died_early(class);
@@ -200,12 +211,12 @@ impl ApplicationWorld {
                 self.end_store(member);
             }
             self.ask_store(member, StoreCall::Ended);
-            self.head_soon(HeadEvent::AttemptEnded(member));
+            self.head_soon(HeadEvent::RankEnded(member));
         }
     }
 
     /// The head ends a process, as soon as it reaches its node.
-    fn end_by_order(&mut self, member: AttemptId) {
+    fn end_by_order(&mut self, member: RankId) {
         let node = self.nodes.of(member);
         if self.nodes.is_reached(node) {
             self.kill(member, 137);
@@ -214,16 +225,20 @@ impl ApplicationWorld {
         }
     }
 
-    fn attempt_ended(&mut self, member: AttemptId) {
+    fn rank_ended(&mut self, member: RankId) {
         let node = self.nodes.of(member);
         if !self.nodes.is_known(node) {
-            return self.nodes.postpone(node, HeadEvent::AttemptEnded(member));
+            return self.nodes.postpone(node, HeadEvent::RankEnded(member));
         }
         let code = self.codes.remove(&member).unwrap_or(1);
-        if self.head.attempt_ended(member, code) == NextStep::Retry {
-            self.head_soon(HeadEvent::StartAttempt(member.job));
+        match self.head.rank_ended(member, code) {
+            NextStep::Retry => self.head_soon(HeadEvent::StartAttempt(member.job())),
+            NextStep::EndOthers(others) => {
+                others.into_iter().for_each(|other| self.head_soon(HeadEvent::EndOrder(other)));
+            }
+            NextStep::Nothing => {}
         }
-        self.head_soon(HeadEvent::Report(member.job));
+        self.head_soon(HeadEvent::Report(member.job()));
         self.place_again();
     }
 }

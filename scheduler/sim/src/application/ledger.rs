@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorEnd, ActorId, CallError, CallNumber, MethodAccess, ObjectId, OnRestart};
-use cohabit_types::AttemptId;
+use cohabit_application_core::{
+    ActorEnd, ActorId, CallError, CallNumber, MethodAccess, ObjectId, OnRestart, RequestNumber,
+};
+use cohabit_types::RankId;
 
 use super::payload::Tag;
 
@@ -14,26 +16,31 @@ pub(super) struct Ledger {
     /// The first violation.
     pub(super) violation: Option<String>,
     calls: BTreeMap<Tag, CallRecord>,
-    /// Actors that somebody stopped, or asked to be stopped.
-    pub(super) stopped: BTreeSet<ActorId>,
+    /// How many actors each process has asked for, if it was not answered.
+    asked: BTreeMap<(RankId, RequestNumber), u32>,
+    /// The size of each gang, by its first actor, by which it is known below.
+    gangs: BTreeMap<ActorId, u32>,
+    /// Gangs that somebody stopped, or asked to be stopped.
+    stopped: BTreeSet<ActorId>,
     /// The youngest actor.
     last: Option<ActorId>,
     /// This one and those before it were ended because the application was over.
     last_over: Option<ActorId>,
-    pub(super) failed_constructors: BTreeSet<ActorId>,
-    /// Actors whose submission the head refused.
+    /// Gangs with a constructor that failed.
+    failed_constructors: BTreeSet<ActorId>,
+    /// Gangs whose submission the head refused.
     pub(super) refused: BTreeSet<ActorId>,
-    /// Actors that were ended because nobody held them.
+    /// Gangs that were ended because nobody held them.
     unheld: BTreeSet<ActorId>,
     /// The last call that started, of each caller in each process of each actor.
-    started: BTreeMap<(AttemptId, ActorId, AttemptId), CallNumber>,
+    started: BTreeMap<(RankId, ActorId, RankId), CallNumber>,
     names: BTreeMap<String, BTreeSet<ActorId>>,
 }
 
 /// A call.
 #[derive(Debug, Clone)]
 pub(super) struct CallRecord {
-    pub(super) caller: AttemptId,
+    pub(super) caller: RankId,
     pub(super) actor: ActorId,
     pub(super) call: CallNumber,
     pub(super) access: MethodAccess,
@@ -42,13 +49,13 @@ pub(super) struct CallRecord {
     needs: Vec<ObjectId>,
     pub(super) cancelled: bool,
     ended: bool,
-    starts: Vec<AttemptId>,
+    starts: Vec<RankId>,
     outcomes: Vec<Result<Bytes, CallError>>,
 }
 
 impl CallRecord {
     pub(super) const fn new(
-        caller: AttemptId,
+        caller: RankId,
         (actor, call): (ActorId, CallNumber),
         access: MethodAccess,
         on_restart: OnRestart,
@@ -109,7 +116,7 @@ impl Ledger {
     }
 
     /// A method starts in a process in which others run.
-    pub(super) fn started(&mut self, tag: Tag, member: AttemptId, running: &[Tag], concurrency: u32) {
+    pub(super) fn started(&mut self, tag: Tag, member: RankId, running: &[Tag], concurrency: u32) {
         let overlap = self.overlap(tag, running, concurrency);
         let Some(call) = self.calls.get_mut(&tag) else { return };
         let (caller, number, actor) = (call.caller, call.call, call.actor);
@@ -157,7 +164,7 @@ impl Ledger {
         need_failed: bool,
     ) {
         let Some(call) = self.calls.get(&tag) else { return };
-        let is_stopped = self.is_stopped(call.actor);
+        let (is_stopped, gang) = (self.is_stopped(call.actor), self.gang_of(call.actor));
         let (failed, refused) = (&self.failed_constructors, &self.refused);
         let Some(call) = self.calls.get_mut(&tag) else { return };
         let happened = match result {
@@ -170,8 +177,8 @@ impl Ledger {
                 history.died && (call.on_restart == OnRestart::Fail || call.cancelled)
             }
             Err(CallError::Ended(ActorEnd::Stopped)) => is_stopped,
-            Err(CallError::Ended(ActorEnd::ConstructorFailed(_))) => failed.contains(&call.actor),
-            Err(CallError::Ended(ActorEnd::GivenUp(_))) => history.given_up || refused.contains(&call.actor),
+            Err(CallError::Ended(ActorEnd::ConstructorFailed(_))) => failed.contains(&gang),
+            Err(CallError::Ended(ActorEnd::GivenUp(_))) => history.given_up || refused.contains(&gang),
             Err(
                 CallError::Full
                 | CallError::Refused(_)
@@ -190,20 +197,49 @@ impl Ledger {
         }
     }
 
-    /// The coordinator ends the process of an actor; `holder` is a process that holds it.
-    pub(super) fn ended(&mut self, actor: ActorId, holder: Option<AttemptId>) {
-        if self.is_stopped(actor) || self.failed_constructors.contains(&actor) {
+    /// The coordinator ends the processes of a gang; `holder` is a process that holds an actor of it.
+    pub(super) fn ended(&mut self, first: ActorId, holder: Option<RankId>) {
+        if self.is_stopped(first) || self.failed_constructors.contains(&first) {
             return;
         }
-        self.unheld.insert(actor);
+        self.unheld.insert(first);
         if let Some(holder) = holder {
-            self.violated(format!("actor {actor} was ended although {holder} holds it"));
+            self.violated(format!("the gang of actor {first} was ended although {holder} holds it"));
         }
     }
 
-    /// An actor was made.
-    pub(super) const fn made(&mut self, actor: ActorId) {
-        self.last = Some(actor);
+    /// The coordinator is asked for so many actors.
+    pub(super) fn asked(&mut self, by: RankId, request: RequestNumber, actors: u32) {
+        self.asked.insert((by, request), actors);
+    }
+
+    /// It has made them, or not.
+    pub(super) fn answered(&mut self, by: RankId, request: RequestNumber, first: Option<&ActorId>) {
+        let actors = self.asked.remove(&(by, request)).unwrap_or(1);
+        if let Some(first) = first {
+            self.gangs.insert(*first, actors);
+            self.last = Some(first.of_rank(actors - 1));
+        }
+    }
+
+    /// The first actor of the gang of this one.
+    pub(super) fn gang_of(&self, actor: ActorId) -> ActorId {
+        self.gangs.range(..=actor).next_back().map_or(actor, |(first, _)| *first)
+    }
+
+    /// The actors that were created together with this one, and it.
+    pub(super) fn gang(&self, first: ActorId) -> impl Iterator<Item = ActorId> + use<> {
+        let size = self.gangs.get(&first).copied().unwrap_or(1);
+        (0..size).map(move |rank| first.of_rank(rank))
+    }
+
+    /// Somebody stops an actor, or asks for it.
+    pub(super) fn stopped(&mut self, actor: ActorId) {
+        self.stopped.insert(self.gang_of(actor));
+    }
+
+    pub(super) fn constructor_failed(&mut self, actor: ActorId) {
+        self.failed_constructors.insert(self.gang_of(actor));
     }
 
     /// All actors are ended, for the application is over, until a further main comes.
@@ -213,12 +249,12 @@ impl Ledger {
 
     /// Whether an actor was ended in another way than for want of holders.
     fn is_stopped(&self, actor: ActorId) -> bool {
-        self.stopped.contains(&actor) || self.last_over.is_some_and(|last| actor <= last)
+        self.stopped.contains(&self.gang_of(actor)) || self.last_over.is_some_and(|last| actor <= last)
     }
 
     /// A handle has reached a process.
     pub(super) fn obtained(&mut self, actor: ActorId) {
-        if self.unheld.contains(&actor) {
+        if self.unheld.contains(&self.gang_of(actor)) {
             self.violated(format!(
                 "a handle of actor {actor} came after the actor was ended as held by nobody"
             ));

@@ -6,7 +6,7 @@ use cohabit_application_core::{
     ActorId, CallError, CallNumber, CallValue, HeldId, IncarnationNumber, MemberEffect, Packet,
     RequestNumber, TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator, ToDirectory,
 };
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
 use super::object_process::{FailedNeed, HandleOwner, StorePurpose};
@@ -18,11 +18,7 @@ use super::world::{ApplicationWorld, ProgramPhase};
 
 impl ApplicationWorld {
     /// Lets a process do something and carries out the effects in order. It may be killed before each.
-    pub(super) fn drive(
-        &mut self,
-        member: AttemptId,
-        act: impl FnOnce(&mut Process, &mut Vec<MemberEffect>),
-    ) {
+    pub(super) fn drive(&mut self, member: RankId, act: impl FnOnce(&mut Process, &mut Vec<MemberEffect>)) {
         let Some(process) = self.processes.get_mut(&member) else { return };
         let mut more = Vec::new();
         act(process, &mut more);
@@ -43,7 +39,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn carry_out(&mut self, member: AttemptId, effect: MemberEffect, more: &mut Vec<MemberEffect>) {
+    fn carry_out(&mut self, member: RankId, effect: MemberEffect, more: &mut Vec<MemberEffect>) {
         match effect {
             MemberEffect::ToCoordinator(ToCoordinator::Object(ToDirectory::Resolve { .. }))
                 if self.plant == Some(ApplicationBug::LostResolve) => {}
@@ -101,6 +97,7 @@ impl ApplicationWorld {
             MemberEffect::Rest { rest } => self.rest(member, rest),
             MemberEffect::Store(frame) => self.store_hears(member, frame),
             MemberEffect::End => self.end_process(member),
+            MemberEffect::Fail => self.fail_process(member),
             MemberEffect::Interrupt { ticket } if self.task(member, ticket).is_some() => {
                 self.interrupt_task(member, ticket, more);
             }
@@ -112,7 +109,7 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn process(&mut self, member: AttemptId) -> &mut Process {
+    pub(super) fn process(&mut self, member: RankId) -> &mut Process {
         self.processes.get_mut(&member).expect("the process lives")
     }
 
@@ -154,7 +151,7 @@ impl ApplicationWorld {
     /// Decodes handles: some are kept by their new owner.
     pub(super) fn take_handles(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         payload: &[u8],
         owner: HandleOwner,
         more: &mut Vec<MemberEffect>,
@@ -182,33 +179,30 @@ impl ApplicationWorld {
     }
 
     /// Gives back handles that the core held until they were decoded.
-    pub(super) fn give_back(
-        &mut self,
-        member: AttemptId,
-        carries: Vec<HeldId>,
-        more: &mut Vec<MemberEffect>,
-    ) {
+    pub(super) fn give_back(&mut self, member: RankId, carries: Vec<HeldId>, more: &mut Vec<MemberEffect>) {
         let process = self.process(member);
         carries.into_iter().for_each(|held| process.core.release(held, more));
     }
 
-    fn created(&mut self, member: AttemptId, request: RequestNumber, actor: Option<ActorId>) {
+    fn created(&mut self, member: RankId, request: RequestNumber, first: Option<ActorId>) {
         let process = self.process(member);
         let Some(OpenRequest::Create { name, .. }) = process.requests.remove(&request) else { return };
-        let Some(actor) = actor else { return };
-        process.handles.push(HeldId::Actor(actor));
-        self.counters.actors += 1;
-        self.ledger.obtained(actor);
+        let Some(first) = first else { return };
+        for actor in self.ledger.gang(first) {
+            self.process(member).handles.push(HeldId::Actor(actor));
+            self.counters.actors += 1;
+            self.ledger.obtained(actor);
+        }
         if let Some(name) = name {
             let (jobs, head) = (&self.jobs, &self.head);
             let is_over = |it| jobs.get(&it).is_none_or(|job| head.jobs[job].ended.is_some());
-            self.ledger.named(&name, actor, is_over);
+            self.ledger.named(&name, first, is_over);
         }
     }
 
     fn found(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         request: RequestNumber,
         actor: Option<ActorId>,
         more: &mut Vec<MemberEffect>,
@@ -222,8 +216,8 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn stop_actor(&mut self, member: AttemptId, actor: ActorId, more: &mut Vec<MemberEffect>) {
-        self.ledger.stopped.insert(actor);
+    pub(super) fn stop_actor(&mut self, member: RankId, actor: ActorId, more: &mut Vec<MemberEffect>) {
+        self.ledger.stopped(actor);
         let process = self.process(member);
         let request = process.core.stop(actor, more);
         process.requests.insert(request, OpenRequest::Stop);
@@ -231,7 +225,7 @@ impl ApplicationWorld {
 
     fn finish(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         call: CallNumber,
         result: &Result<CallValue, CallError>,
         more: &mut Vec<MemberEffect>,
@@ -264,7 +258,7 @@ impl ApplicationWorld {
     }
 
     /// The program of a process goes on if it awaits this call.
-    pub(super) fn call_ended(&mut self, member: AttemptId, call: CallNumber) {
+    pub(super) fn call_ended(&mut self, member: RankId, call: CallNumber) {
         if self.process(member).awaits == Some(call) {
             self.process(member).awaits = None;
             self.step_soon(member);
@@ -274,7 +268,7 @@ impl ApplicationWorld {
     /// Decodes the value of a call, after it was read from the store if it lies there.
     pub(super) fn take_value(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         result: &Result<CallValue, CallError>,
         owner: HandleOwner,
         more: &mut Vec<MemberEffect>,
@@ -291,13 +285,19 @@ impl ApplicationWorld {
         payload
     }
 
-    fn construct(&mut self, member: AttemptId, live: LiveActor, more: &mut Vec<MemberEffect>) {
-        let other = |(other, it): &(&AttemptId, &Process)| {
+    fn construct(&mut self, member: RankId, live: LiveActor, more: &mut Vec<MemberEffect>) {
+        let other = |(other, it): &(&RankId, &Process)| {
             **other != member && it.live.is_some_and(|it| it.actor == live.actor)
         };
         if let Some((other, _)) = self.processes.iter().find(other) {
             let actor = live.actor;
             self.ledger.violated(format!("actor {actor} lives in {other} and is constructed in {member}"));
+        }
+        let before = |(other, it): &(&RankId, &Process)| {
+            other.attempt.job == member.job() && other.attempt < member.attempt && it.live.is_some()
+        };
+        if let Some((other, _)) = self.processes.iter().find(before) {
+            self.ledger.violated(format!("{member} constructs its actor while {other} lives"));
         }
         let process = self.process(member);
         if !process.running.is_empty() {
@@ -314,7 +314,7 @@ impl ApplicationWorld {
         self.method_ends_soon(ApplicationEvent::ConstructorEnd { member, incarnation });
     }
 
-    pub(super) fn end_constructor(&mut self, member: AttemptId, incarnation: u32) {
+    pub(super) fn end_constructor(&mut self, member: RankId, incarnation: u32) {
         let Some(live) = self.processes.get(&member).and_then(|it| it.live) else { return };
         if live.incarnation != IncarnationNumber(incarnation) {
             return;
@@ -322,7 +322,7 @@ impl ApplicationWorld {
         let fails = self.phase == ProgramPhase::Work && self.random.chance(0.02);
         if fails {
             self.process(member).exit_code = 1;
-            self.ledger.failed_constructors.insert(live.actor);
+            self.ledger.constructor_failed(live.actor);
         } else {
             self.step_soon(member);
         }
@@ -330,7 +330,7 @@ impl ApplicationWorld {
         self.drive(member, |it, effects| it.core.constructed(result, effects));
     }
 
-    fn start_method(&mut self, member: AttemptId, ticket: Ticket, tag: Tag) {
+    fn start_method(&mut self, member: RankId, ticket: Ticket, tag: Tag) {
         let process = self.process(member);
         let running: Vec<Tag> = process.running.values().copied().collect();
         let concurrency = process.live.map_or(0, |live| live.concurrency);
@@ -340,7 +340,7 @@ impl ApplicationWorld {
         self.method_ends_soon(ApplicationEvent::MethodEnd { member, ticket });
     }
 
-    fn interrupt(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+    fn interrupt(&mut self, member: RankId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
         let process = self.process(member);
         if let Some(tag) = process.running.remove(&ticket) {
             process.core.finished(ticket, Err(CallError::Cancelled), Vec::new(), more);
@@ -348,7 +348,7 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn end_method(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn end_method(&mut self, member: RankId, ticket: Ticket) {
         let Some(process) = self.processes.get_mut(&member) else { return };
         let Some(tag) = process.running.get(&ticket).copied() else { return };
         let kind = self.random.fraction();
@@ -388,7 +388,7 @@ impl ApplicationWorld {
     /// A running method ends, unless it was interrupted.
     pub(super) fn method_returns(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         ticket: Ticket,
         result: Result<CallValue, CallError>,
         carries: Vec<HeldId>,
@@ -403,7 +403,7 @@ impl ApplicationWorld {
     }
 
     /// Whether users' code of this process may do something now.
-    pub(super) fn runs_code(&self, member: AttemptId) -> bool {
+    pub(super) fn runs_code(&self, member: RankId) -> bool {
         self.processes.get(&member).is_some_and(|it| match it.code {
             ProcessCode::Main => true,
             ProcessCode::Actor => it.live.is_some(),

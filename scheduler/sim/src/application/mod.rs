@@ -8,7 +8,7 @@
 //! head           a small model of the head: jobs with attempts   head_shell    how processes come and go
 //! process        one process: its core and what its user's code holds
 //! member_shell   carries out the effects of a member     coordinator_shell   those of the coordinator
-//! program        what users' code does next                     ledger     the checks, from outside
+//! program        what users' code does next (gang_sizes)        ledger     the checks, from outside
 //! task_plan      what tasks compute                             task_ledger   the checks of tasks
 //! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
 //! wait_graph     who could go on, seen from outside
@@ -28,6 +28,7 @@ mod counters;
 mod event;
 mod faults;
 mod fetches;
+mod gang_sizes;
 mod head;
 mod head_shell;
 mod ledger;

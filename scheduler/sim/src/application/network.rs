@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_application_core::{LinkNumber, MemberPlace, Packet, Session, SessionHello};
-use cohabit_types::{AttemptId, Span, Time};
+use cohabit_types::{RankId, Span, Time};
 
 use super::event::{AnyFrame, ApplicationEvent, End, LinkContent, Pair};
 use super::planted_bug::ApplicationBug;
@@ -71,7 +71,7 @@ impl Channel {
 
 impl ApplicationWorld {
     /// Frames that a process has sent and that are not acknowledged.
-    pub(super) fn unacknowledged_of(&self, member: AttemptId) -> usize {
+    pub(super) fn unacknowledged_of(&self, member: RankId) -> usize {
         let ends = self.network.channels.iter().flat_map(|(pair, channel)| {
             let dialer = channel.dialer.as_ref().filter(|_| pair.dialer == member);
             let acceptor = channel.acceptor.as_ref().filter(|_| pair.acceptor == member);
@@ -252,7 +252,7 @@ impl ApplicationWorld {
     }
 
     /// Since when the coordinator has had no connection of a member.
-    pub(super) fn silent_since(&self, member: AttemptId) -> Option<Time> {
+    pub(super) fn silent_since(&self, member: RankId) -> Option<Time> {
         let channel = self.network.channels.get(&Pair { dialer: member, acceptor: self.own })?;
         channel.acceptor.as_ref().and(channel.silent_since)
     }
@@ -282,7 +282,7 @@ impl ApplicationWorld {
     }
 
     /// A process closes its ends of all sessions with another one.
-    pub(super) fn close_sessions(&mut self, own: AttemptId, other: AttemptId) {
+    pub(super) fn close_sessions(&mut self, own: RankId, other: RankId) {
         for (pair, end) in [
             (Pair { dialer: own, acceptor: other }, End::Dialer),
             (Pair { dialer: other, acceptor: own }, End::Acceptor),
@@ -295,7 +295,7 @@ impl ApplicationWorld {
     }
 
     /// A process has died. What it has sent still arrives, and then the other end notices.
-    pub(super) fn close_all_sessions(&mut self, member: AttemptId) {
+    pub(super) fn close_all_sessions(&mut self, member: RankId) {
         let mut notices = Vec::new();
         for (pair, channel) in &mut self.network.channels {
             let is_far = self.nodes.keep_apart(pair.dialer, pair.acceptor);

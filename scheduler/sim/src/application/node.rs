@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_application_core::NodeNumber;
-use cohabit_types::{AttemptId, Rendezvous};
+use cohabit_types::{RankId, Rendezvous};
 
 use super::event::HeadEvent;
 use super::node_index::NodeIndex;
@@ -13,7 +13,7 @@ use crate::random::Random;
 #[derive(Debug)]
 pub(super) struct SimulatedNodes {
     nodes: Vec<SimulatedNode>,
-    placed: BTreeMap<AttemptId, NodeIndex>,
+    placed: BTreeMap<RankId, NodeIndex>,
     /// How many faults keep two nodes apart, the smaller one first.
     cuts: BTreeMap<(NodeIndex, NodeIndex), u32>,
     /// The nodes as the coordinator counts them.
@@ -26,7 +26,7 @@ pub(super) struct SimulatedNodes {
 #[derive(Debug, Default)]
 struct SimulatedNode {
     /// The process that serves its objects, if one lives.
-    store: Option<AttemptId>,
+    store: Option<RankId>,
     /// What the head orders or learns once it reaches the node again.
     postponed: Vec<HeadEvent>,
     /// Counts the times at which the head did not reach it.
@@ -36,7 +36,7 @@ struct SimulatedNode {
 }
 
 impl SimulatedNodes {
-    pub(super) fn new(own: AttemptId, count: usize, random: Random) -> SimulatedNodes {
+    pub(super) fn new(own: RankId, count: usize, random: Random) -> SimulatedNodes {
         let mut nodes: Vec<SimulatedNode> = (0..count).map(|_| SimulatedNode::default()).collect();
         nodes[0].store = Some(own);
         SimulatedNodes {
@@ -58,11 +58,11 @@ impl SimulatedNodes {
     }
 
     /// The node on which a process runs or ran.
-    pub(super) fn of(&self, member: AttemptId) -> NodeIndex {
+    pub(super) fn of(&self, member: RankId) -> NodeIndex {
         self.placed.get(&member).copied().unwrap_or(NodeIndex::FIRST)
     }
 
-    pub(super) fn place(&mut self, member: AttemptId, node: NodeIndex) {
+    pub(super) fn place(&mut self, member: RankId, node: NodeIndex) {
         self.placed.insert(member, node);
     }
 
@@ -86,7 +86,7 @@ impl SimulatedNodes {
     }
 
     /// Whether these two processes run on nodes that do not reach each other.
-    pub(super) fn keep_apart(&self, one: AttemptId, other: AttemptId) -> bool {
+    pub(super) fn keep_apart(&self, one: RankId, other: RankId) -> bool {
         self.are_apart(self.of(one), self.of(other))
     }
 
@@ -105,11 +105,11 @@ impl SimulatedNodes {
     }
 
     /// The process that serves the objects of a node.
-    pub(super) fn store(&self, node: NodeIndex) -> Option<AttemptId> {
+    pub(super) fn store(&self, node: NodeIndex) -> Option<RankId> {
         self.nodes[node.0].store
     }
 
-    pub(super) fn set_store(&mut self, node: NodeIndex, store: Option<AttemptId>) {
+    pub(super) fn set_store(&mut self, node: NodeIndex, store: Option<RankId>) {
         self.nodes[node.0].store = store;
     }
 
@@ -156,13 +156,13 @@ impl SimulatedNodes {
     }
 
     /// All processes that were ever on a node.
-    pub(super) fn processes_of(&self, node: NodeIndex) -> BTreeSet<AttemptId> {
+    pub(super) fn processes_of(&self, node: NodeIndex) -> BTreeSet<RankId> {
         self.placed.iter().filter(|(_, it)| **it == node).map(|(member, _)| *member).collect()
     }
 
     /// Where the process that serves the objects of a node listens: each one at a port of its own.
-    pub(super) fn address(&self, store: AttemptId) -> Rendezvous {
-        let port = 10_000 + store.job.number as u16 * 100 + store.attempt as u16;
+    pub(super) fn address(&self, store: RankId) -> Rendezvous {
+        let port = 10_000 + store.job().number as u16 * 100 + store.attempt.attempt as u16;
         Rendezvous { address: self.of(store).name(), port }
     }
 }

@@ -1,7 +1,7 @@
 //! Nodes that others do not reach for a while, that are lost with all that runs there, and what the head
 //! makes of it.
 
-use cohabit_types::{AttemptId, Span, Time};
+use cohabit_types::{RankId, Span, Time};
 
 use super::event::{ApplicationEvent, ApplicationFault, Pair};
 use super::node_index::NodeIndex;
@@ -75,7 +75,7 @@ impl ApplicationWorld {
 
     pub(super) fn kill_some_store(&mut self) {
         let stores = self.processes.iter().filter(|(_, it)| it.code == ProcessCode::Store);
-        let stores: Vec<AttemptId> = stores.map(|(member, _)| *member).collect();
+        let stores: Vec<RankId> = stores.map(|(member, _)| *member).collect();
         if !stores.is_empty() {
             let store = *self.nodes.random.pick(&stores);
             self.counters.store_kills += 1;
@@ -87,7 +87,7 @@ impl ApplicationWorld {
     /// After a fault that objects may be lost by, processes want to read theirs.
     fn read_after_fault(&mut self) {
         let readers = self.processes.iter().filter(|(_, it)| !it.handles.is_empty());
-        let readers: Vec<AttemptId> = readers.map(|(member, _)| *member).collect();
+        let readers: Vec<RankId> = readers.map(|(member, _)| *member).collect();
         for member in readers {
             let at = self.now + self.nodes.random.span(READING);
             self.queue.put(at, ApplicationEvent::ReadAll(member));

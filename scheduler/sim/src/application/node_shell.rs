@@ -5,7 +5,7 @@ use cohabit_application_core::{
     FetchFailure, FromCoordinator, FromDirectory, FromStore, NodeNumber, ObjectId, ToCoordinator,
     ToDirectory, ToStore,
 };
-use cohabit_types::{AttemptId, JobId, Share, Span, Time};
+use cohabit_types::{JobId, RankId, Share, Span, Time};
 
 use super::event::{ApplicationEvent, HeadEvent};
 use super::head::{RunnerPurpose, RunnerRequest};
@@ -28,25 +28,25 @@ impl ApplicationWorld {
         };
         self.nodes.number(number, node);
         let purpose = RunnerPurpose::Store(node);
-        let request = RunnerRequest { purpose, restarts: STORE_RESTARTS, gpus: Share(0) };
+        let request = RunnerRequest { purpose, restarts: STORE_RESTARTS, ranks: 1, gpus: Share(0) };
         let submission = ApplicationEvent::Head(HeadEvent::SubmitStore { node: number, request });
         self.after(REQUEST_DELAY, submission);
     }
 
     /// The session of a member with the coordinator has no connection from now on.
-    pub(super) fn watch_silence(&mut self, member: AttemptId, since: Time) {
+    pub(super) fn watch_silence(&mut self, member: RankId, since: Time) {
         if self.nodes.are_several() {
             self.queue.put(since + SILENCE, ApplicationEvent::Silent { member, since });
         }
     }
 
     /// The coordinator has had no connection of a member for too long, unless there was one since.
-    pub(super) fn silent(&mut self, member: AttemptId, since: Time) {
+    pub(super) fn silent(&mut self, member: RankId, since: Time) {
         if self.silent_since(member) != Some(since) {
             return;
         }
         self.counters.silences += 1;
-        if matches!(self.head.jobs[&member.job].request.purpose, RunnerPurpose::Store(_)) {
+        if matches!(self.head.jobs[&member.job()].request.purpose, RunnerPurpose::Store(_)) {
             self.silenced.insert(self.nodes.of(member));
         }
         self.drive_coordinator(|it, effects| it.member_silent(member, effects));
@@ -56,13 +56,13 @@ impl ApplicationWorld {
     }
 
     /// For `EarlyActorRestart`: the head starts actors of a silent node again.
-    fn restart_actors_of(&mut self, silent: AttemptId) {
+    fn restart_actors_of(&mut self, silent: RankId) {
         let node = self.nodes.of(silent);
         let on_node = self
             .processes
             .iter()
             .filter(|(member, it)| it.code == ProcessCode::Actor && self.nodes.of(**member) == node);
-        let jobs: Vec<JobId> = on_node.map(|(member, _)| member.job).collect();
+        let jobs: Vec<JobId> = on_node.map(|(member, _)| member.job()).collect();
         for job in jobs {
             if self.head.may_retry(job) {
                 self.start_attempt(job);
@@ -72,7 +72,7 @@ impl ApplicationWorld {
 
     /// For `EarlyActorRestart`: whether the processes of an actor before the last one are taken for ended.
     pub(super) fn restarts_early(&self, job: JobId) -> bool {
-        let members = self.processes.range(job.attempt(0)..=job.attempt(u32::MAX));
+        let members = self.processes.range(job.attempt(0).rank(0)..=job.attempt(u32::MAX).rank(u32::MAX));
         let mut nodes = members.map(|(member, _)| self.nodes.of(*member));
         self.plant == Some(ApplicationBug::EarlyActorRestart)
             && nodes.next().is_some_and(|node| !self.nodes.is_reached(node))
@@ -102,7 +102,7 @@ impl ApplicationWorld {
     }
 
     /// Writes down what the coordinator hears of places.
-    pub(super) fn note_for_places(&mut self, from: AttemptId, frame: &ToCoordinator) {
+    pub(super) fn note_for_places(&mut self, from: RankId, frame: &ToCoordinator) {
         if self.was_written_off(from) {
             return;
         }
@@ -123,7 +123,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn note_store(&mut self, store: AttemptId, frame: &FromStore) {
+    fn note_store(&mut self, store: RankId, frame: &FromStore) {
         match frame {
             FromStore::Fetched { object, result: Ok(()) } => self.places.told_fetched(*object, store),
             FromStore::Fetched { object, result: Err(_) } => self.places.told_failed(*object, store),
@@ -133,7 +133,7 @@ impl ApplicationWorld {
     }
 
     /// Checks what the coordinator tells members of nodes: nothing, if there is one.
-    pub(super) fn check_word_of_nodes(&mut self, to: AttemptId, frame: &FromCoordinator) {
+    pub(super) fn check_word_of_nodes(&mut self, to: RankId, frame: &FromCoordinator) {
         if let FromCoordinator::Store(order) = frame {
             self.check_order_to_store(to, order);
         }
@@ -155,7 +155,7 @@ impl ApplicationWorld {
     }
 
     /// Checks what the coordinator orders a store to do.
-    pub(super) fn check_order_to_store(&mut self, store: AttemptId, order: &ToStore) {
+    pub(super) fn check_order_to_store(&mut self, store: RankId, order: &ToStore) {
         match order {
             ToStore::Free { object } => self.places.freed(*object),
             ToStore::Lost { object, error } => {
@@ -168,10 +168,10 @@ impl ApplicationWorld {
     }
 
     /// Why an object is not lost that a process waits for.
-    fn find_unlost(&mut self, store: AttemptId, object: ObjectId) -> Option<String> {
+    fn find_unlost(&mut self, store: RankId, object: ObjectId) -> Option<String> {
         let reader = self.reader(store, object)?;
         let (loss, maker_lives) = (self.places.loss(object, store), self.lives(object.maker));
-        let has = |it: &&AttemptId| {
+        let has = |it: &&RankId| {
             !self.was_written_off(**it)
                 && self.stores.get(it).is_some_and(|store| store.content(object).is_some())
         };
@@ -187,9 +187,9 @@ impl ApplicationWorld {
     }
 
     /// A process that holds an object and waits for it at this store.
-    fn reader(&self, store: AttemptId, object: ObjectId) -> Option<AttemptId> {
+    fn reader(&self, store: RankId, object: ObjectId) -> Option<RankId> {
         let node = self.nodes.of(store);
-        let reads = |(member, process): &(&AttemptId, &Process)| {
+        let reads = |(member, process): &(&RankId, &Process)| {
             let reads = process.reading.iter().any(|(_, it)| *it == object);
             reads && self.nodes.of(**member) == node && !self.was_written_off(**member)
         };
@@ -197,24 +197,24 @@ impl ApplicationWorld {
     }
 
     /// Whether a process lives, and the coordinator does not take it for dead.
-    pub(super) fn lives(&self, member: AttemptId) -> bool {
+    pub(super) fn lives(&self, member: RankId) -> bool {
         self.processes.contains_key(&member) && !self.was_written_off(member)
     }
 
-    pub(super) fn was_written_off(&self, member: AttemptId) -> bool {
+    pub(super) fn was_written_off(&self, member: RankId) -> bool {
         self.written_off.contains(&member)
     }
 
     /// The coordinator takes a member for dead: it may do so if it lives on a node of which nothing is heard,
     /// but not with actors, which must never live twice.
-    pub(super) fn written_off(&mut self, member: AttemptId) {
+    pub(super) fn written_off(&mut self, member: RankId) {
         if self.was_written_off(member) {
             return;
         }
         let Some(process) = self.processes.get(&member) else {
             // It may have ended in order, but nobody has said so.
-            let told = self.head.report(member.job).map_or(0, |report| report.ended_attempts);
-            if told < member.attempt {
+            let told = self.head.report(member.job()).map_or(0, |report| report.ended_attempts);
+            if told < member.attempt.attempt {
                 self.task_ledger.process_died(member);
             }
             return;

@@ -5,7 +5,7 @@ use cohabit_application_core::{
     CallError, CallNumber, CallValue, HeldId, MemberEffect, ObjectId, ObjectValue, RequestNumber,
     StoreRefusal, StoredObject,
 };
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::event::ApplicationEvent;
 use super::object_process::{FailedNeed, HandleOwner, MakingKind, OpenedObject, StorePurpose, Storing};
@@ -18,7 +18,7 @@ const USE: (Span, Span) = (Span::from_micros(1), Span::from_millis(200));
 
 impl ApplicationWorld {
     /// A main or actor makes an object.
-    pub(super) fn put_object(&mut self, member: AttemptId) {
+    pub(super) fn put_object(&mut self, member: RankId) {
         let carries = self.some_handles(member);
         let carries = self.known_among(member, carries);
         self.last_tag += 1;
@@ -38,7 +38,7 @@ impl ApplicationWorld {
     /// A process puts a value into the store.
     pub(super) fn begin_store(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         payload: Bytes,
         carries: Vec<HeldId>,
         purpose: StorePurpose,
@@ -62,7 +62,7 @@ impl ApplicationWorld {
     }
 
     /// The store has said something to a process.
-    pub(super) fn store_reply_arrives(&mut self, member: AttemptId, store: AttemptId, reply: StoreAnswer) {
+    pub(super) fn store_reply_arrives(&mut self, member: RankId, store: RankId, reply: StoreAnswer) {
         if !self.processes.contains_key(&member) || self.store_of(member) != Some(store) {
             return;
         }
@@ -89,7 +89,7 @@ impl ApplicationWorld {
     }
 
     /// A process has filled the memory of an object.
-    pub(super) fn fill(&mut self, member: AttemptId, store: AttemptId, object: ObjectId) {
+    pub(super) fn fill(&mut self, member: RankId, store: RankId, object: ObjectId) {
         let Some(storing) = self.processes.get(&member).and_then(|it| it.storing.get(&object)) else {
             return;
         };
@@ -100,13 +100,13 @@ impl ApplicationWorld {
     }
 
     /// A process has used an object.
-    pub(super) fn unmap(&mut self, member: AttemptId, store: AttemptId, object: ObjectId) {
+    pub(super) fn unmap(&mut self, member: RankId, store: RankId, object: ObjectId) {
         if self.processes.contains_key(&member) && self.store_of(member) == Some(store) {
             self.ask_store(member, StoreCall::Unmapped(object));
         }
     }
 
-    fn is_stored(&mut self, member: AttemptId, store: AttemptId, object: ObjectId) {
+    fn is_stored(&mut self, member: RankId, store: RankId, object: ObjectId) {
         self.places.put(object, store);
         let process = self.process(member);
         let Some(Storing { bytes, carries, purpose, .. }) = process.storing.remove(&object) else { return };
@@ -131,7 +131,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn store_refuses(&mut self, member: AttemptId, object: ObjectId, reason: StoreRefusal) {
+    fn store_refuses(&mut self, member: RankId, object: ObjectId, reason: StoreRefusal) {
         let process = self.process(member);
         let Some(Storing { kind, carries, purpose, .. }) = process.storing.remove(&object) else {
             if reason != StoreRefusal::Full {
@@ -140,8 +140,10 @@ impl ApplicationWorld {
             return self.end_read_of(member, object);
         };
         self.counters.full_stores += 1;
-        let is_there = kind == MakingKind::Again && reason == StoreRefusal::Exists;
-        if reason != StoreRefusal::Full && !is_there {
+        // Two may make it again, and one is enough.
+        let is_surplus =
+            kind == MakingKind::Again && matches!(reason, StoreRefusal::Exists | StoreRefusal::Freed);
+        if reason != StoreRefusal::Full && !is_surplus {
             self.ledger.violated(format!("{member} may not store object {object}: {reason}"));
         }
         let mut effects = Vec::new();
@@ -168,7 +170,7 @@ impl ApplicationWorld {
     }
 
     /// What a process knows of a reference.
-    fn known_value(&self, member: AttemptId, object: ObjectId) -> Option<Result<Bytes, CallError>> {
+    fn known_value(&self, member: RankId, object: ObjectId) -> Option<Result<Bytes, CallError>> {
         match self.processes.get(&member)?.core.object_value(object)? {
             ObjectValue::Inline(payload) => Some(Ok(payload)),
             ObjectValue::Stored(stored) => Some(Ok(self.objects.payload(stored.object).unwrap_or_default())),
@@ -177,7 +179,7 @@ impl ApplicationWorld {
     }
 
     /// A process looks at what a reference is.
-    fn see(&mut self, member: AttemptId, object: ObjectId) -> Option<Result<Bytes, CallError>> {
+    fn see(&mut self, member: RankId, object: ObjectId) -> Option<Result<Bytes, CallError>> {
         let value = self.known_value(member, object)?;
         let task = self.objects.task(object);
         let expected = task.and_then(|tag| self.task_ledger.plan(tag)).map(|plan| plan.value());
@@ -189,7 +191,7 @@ impl ApplicationWorld {
     }
 
     /// A main or actor reads one of the objects that it holds, if its value is known.
-    pub(super) fn read_some_object(&mut self, member: AttemptId) {
+    pub(super) fn read_some_object(&mut self, member: RankId) {
         let objects: Vec<ObjectId> =
             self.process(member).handles.iter().filter_map(|held| held.object()).collect();
         if !objects.is_empty() {
@@ -201,7 +203,7 @@ impl ApplicationWorld {
     }
 
     /// A main or actor reads all the objects that it holds and whose values are known.
-    pub(super) fn read_all_objects(&mut self, member: AttemptId) {
+    pub(super) fn read_all_objects(&mut self, member: RankId) {
         if self.phase == ProgramPhase::WindDown || !self.runs_code(member) {
             return;
         }
@@ -217,7 +219,7 @@ impl ApplicationWorld {
     /// A process reads an object that it holds.
     pub(super) fn read_object(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         object: ObjectId,
         owner: HandleOwner,
         more: &mut Vec<MemberEffect>,
@@ -235,7 +237,7 @@ impl ApplicationWorld {
     /// A process reads a stored object, which it holds by this reference.
     pub(super) fn read_stored(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         (reference, stored): (ObjectId, StoredObject),
         payload: Bytes,
         owner: HandleOwner,
@@ -253,7 +255,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn end_read_of(&mut self, member: AttemptId, stored: ObjectId) {
+    fn end_read_of(&mut self, member: RankId, stored: ObjectId) {
         let process = self.process(member);
         let Some(at) = process.reading.iter().position(|(_, it)| *it == stored) else { return };
         let (reference, _) = process.reading.swap_remove(at);
@@ -263,7 +265,7 @@ impl ApplicationWorld {
     /// The handles in a stored object have come.
     pub(super) fn opened(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         request: RequestNumber,
         carries: Vec<HeldId>,
         more: &mut Vec<MemberEffect>,
@@ -278,7 +280,7 @@ impl ApplicationWorld {
     /// Code begins that needs the values of these: it reads them as soon as it can.
     pub(super) fn read_needs(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         needs: Vec<ObjectId>,
         failed: FailedNeed,
         more: &mut Vec<MemberEffect>,
@@ -295,7 +297,7 @@ impl ApplicationWorld {
         self.read_known_needs(member, more);
     }
 
-    fn read_known_needs(&mut self, member: AttemptId, more: &mut Vec<MemberEffect>) {
+    fn read_known_needs(&mut self, member: RankId, more: &mut Vec<MemberEffect>) {
         for (object, failed) in std::mem::take(&mut self.process(member).unread_needs) {
             if self.process(member).core.object_value(object).is_none() {
                 self.process(member).unread_needs.push((object, failed));
@@ -314,7 +316,7 @@ impl ApplicationWorld {
     /// The value of a reference is known, or its call has ended.
     pub(super) fn object_ready(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         object: ObjectId,
         call: Option<CallNumber>,
         more: &mut Vec<MemberEffect>,
@@ -361,14 +363,14 @@ impl ApplicationWorld {
 
     /// Those among handles that may be in a value: one that is not known yet may hold this value, and values
     /// that hold each other are kept for ever.
-    pub(super) fn known_among(&self, member: AttemptId, handles: Vec<HeldId>) -> Vec<HeldId> {
+    pub(super) fn known_among(&self, member: RankId, handles: Vec<HeldId>) -> Vec<HeldId> {
         let Some(process) = self.processes.get(&member) else { return Vec::new() };
         let is_known = |object| process.core.object_value(object).is_some();
         handles.into_iter().filter(|held| held.object().is_none_or(is_known)).collect()
     }
 
     /// The time of a reference is over.
-    pub(super) fn fail_some_reference(&mut self, member: AttemptId) {
+    pub(super) fn fail_some_reference(&mut self, member: RankId) {
         let references: Vec<_> =
             self.process(member).references.iter().map(|(call, object)| (*call, *object)).collect();
         if references.is_empty() {

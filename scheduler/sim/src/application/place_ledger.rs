@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_application_core::ObjectId;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 /// So many fetches that fail are enough for a store.
 const MOST_FAILURES: u32 = 5;
@@ -13,24 +13,24 @@ const MOST_FAILURES: u32 = 5;
 #[derive(Debug, Default)]
 pub(super) struct PlaceLedger {
     /// In which store a process has put an object.
-    stored_in: BTreeMap<ObjectId, AttemptId>,
+    stored_in: BTreeMap<ObjectId, RankId>,
     objects: BTreeMap<ObjectId, PlaceRecord>,
     /// Stores of further nodes that have died.
-    dead: BTreeSet<AttemptId>,
+    dead: BTreeSet<RankId>,
 }
 
 /// What is known of one object.
 #[derive(Debug, Default)]
 struct PlaceRecord {
     /// The stores that have it, as the coordinator was told.
-    places: BTreeSet<AttemptId>,
+    places: BTreeSet<RankId>,
     /// The store that got it from its maker.
-    first: Option<AttemptId>,
+    first: Option<RankId>,
     /// A store was lost that had it.
     had_loss: bool,
     is_freed: bool,
     /// How often a store has failed to fetch it since it asked for it.
-    failures: BTreeMap<AttemptId, u32>,
+    failures: BTreeMap<RankId, u32>,
     /// How often it may be made again.
     retries: Option<u32>,
     /// How often it was to be made again.
@@ -45,7 +45,7 @@ pub(super) enum LossRecord {
     /// The coordinator was not told of it.
     Untold,
     /// These stores have it.
-    Here(Vec<AttemptId>),
+    Here(Vec<RankId>),
     /// It was at no place that was lost.
     NeverLost,
     /// Nobody was to hold it any more.
@@ -58,7 +58,7 @@ pub(super) enum LossRecord {
 
 impl PlaceLedger {
     /// A process has put an object into a store.
-    pub(super) fn put(&mut self, object: ObjectId, store: AttemptId) {
+    pub(super) fn put(&mut self, object: ObjectId, store: RankId) {
         self.stored_in.insert(object, store);
     }
 
@@ -77,7 +77,7 @@ impl PlaceLedger {
     }
 
     /// The coordinator hears that a store has fetched an object.
-    pub(super) fn told_fetched(&mut self, object: ObjectId, store: AttemptId) {
+    pub(super) fn told_fetched(&mut self, object: ObjectId, store: RankId) {
         if let Some(record) = self.objects.get_mut(&object) {
             record.places.insert(store);
             record.failures.remove(&store);
@@ -85,14 +85,14 @@ impl PlaceLedger {
     }
 
     /// The coordinator hears that a store could not fetch an object.
-    pub(super) fn told_failed(&mut self, object: ObjectId, store: AttemptId) {
+    pub(super) fn told_failed(&mut self, object: ObjectId, store: RankId) {
         if let Some(record) = self.objects.get_mut(&object) {
             *record.failures.entry(store).or_insert(0) += 1;
         }
     }
 
     /// The coordinator hears that a store has dropped a copy.
-    pub(super) fn told_dropped(&mut self, object: ObjectId, store: AttemptId) {
+    pub(super) fn told_dropped(&mut self, object: ObjectId, store: RankId) {
         if let Some(record) = self.objects.get_mut(&object) {
             record.places.remove(&store);
         }
@@ -111,7 +111,7 @@ impl PlaceLedger {
     }
 
     /// The process of a store has died, or the coordinator takes it for dead.
-    pub(super) fn store_died(&mut self, store: AttemptId) {
+    pub(super) fn store_died(&mut self, store: RankId) {
         self.dead.insert(store);
         for record in self.objects.values_mut().filter(|it| it.places.contains(&store)) {
             record.places.remove(&store);
@@ -127,12 +127,12 @@ impl PlaceLedger {
     }
 
     /// Whether a store has got an object from another one.
-    pub(super) fn is_copy(&self, store: AttemptId, object: ObjectId) -> bool {
+    pub(super) fn is_copy(&self, store: RankId, object: ObjectId) -> bool {
         self.stored_in.get(&object).is_some_and(|first| *first != store)
     }
 
     /// What is known of an object that a store is told is lost.
-    pub(super) fn loss(&mut self, object: ObjectId, store: AttemptId) -> LossRecord {
+    pub(super) fn loss(&mut self, object: ObjectId, store: RankId) -> LossRecord {
         let failures = self.objects.get_mut(&object).and_then(|it| it.failures.remove(&store));
         if failures.is_some_and(|failures| failures >= MOST_FAILURES) {
             return LossRecord::Gone;

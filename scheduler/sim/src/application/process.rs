@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_application_core::{
     ActorId, CallNumber, HeldId, IncarnationNumber, Member, ObjectId, RequestNumber, Ticket,
 };
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::object_process::{FailedNeed, OpenedObject, Storing};
 use super::open_stream::OpenStream;
@@ -87,12 +87,7 @@ pub(super) struct LiveActor {
 }
 
 impl Process {
-    pub(super) const fn new(
-        own: AttemptId,
-        coordinator: AttemptId,
-        code: ProcessCode,
-        steps: u32,
-    ) -> Process {
+    pub(super) const fn new(own: RankId, coordinator: RankId, code: ProcessCode, steps: u32) -> Process {
         Process {
             core: Member::new(own, coordinator),
             code,

@@ -1,10 +1,10 @@
 //! What users' code does: it creates actors, calls them, and passes handles on.
 
 use cohabit_application_core::{
-    ActorId, ActorSpec, CallError, CallNumber, CallRequest, HeldId, Lifetime, MemberEffect, MethodAccess,
-    ObjectId, OnRestart, Ticket,
+    ActorId, ActorSpec, CallError, CallNumber, CallRequest, GangSpec, HeldId, Lifetime, MemberEffect,
+    MethodAccess, ObjectId, OnRestart, Ticket,
 };
-use cohabit_types::{AttemptId, Share};
+use cohabit_types::{RankId, Share};
 
 use super::ledger::CallRecord;
 use super::payload::{Tag, encode};
@@ -15,7 +15,7 @@ const NAMES: [&str; 3] = ["ada", "grace", "alan"];
 
 impl ApplicationWorld {
     /// A process does the next step of its program.
-    pub(super) fn step(&mut self, member: AttemptId) {
+    pub(super) fn step(&mut self, member: RankId) {
         if self.phase == ProgramPhase::WindDown || !self.runs_code(member) {
             return;
         }
@@ -50,17 +50,17 @@ impl ApplicationWorld {
     }
 
     /// Up to two handles of a process, mostly none.
-    pub(super) fn some_handles(&mut self, member: AttemptId) -> Vec<HeldId> {
+    pub(super) fn some_handles(&mut self, member: RankId) -> Vec<HeldId> {
         let count = if self.random.chance(0.4) { self.random.between(1, 2) } else { 0 };
         (0..count).filter_map(|_| self.some_handle(member)).collect()
     }
 
-    fn some_handle(&mut self, member: AttemptId) -> Option<HeldId> {
+    fn some_handle(&mut self, member: RankId) -> Option<HeldId> {
         let handles = &self.processes.get(&member)?.handles;
         (!handles.is_empty()).then(|| *self.random.pick(handles))
     }
 
-    fn some_actor(&mut self, member: AttemptId) -> Option<ActorId> {
+    fn some_actor(&mut self, member: RankId) -> Option<ActorId> {
         let actors = actors_among(&self.processes.get(&member)?.handles);
         (!actors.is_empty()).then(|| *self.random.pick(&actors))
     }
@@ -71,40 +71,47 @@ impl ApplicationWorld {
         objects.filter(|_| self.random.chance(0.5)).collect()
     }
 
-    fn create_actor(&mut self, member: AttemptId) {
+    fn create_actor(&mut self, member: RankId) {
         let carries = self.some_handles(member);
         let name = self.random.chance(0.3).then(|| (*self.random.pick(&NAMES)).to_owned());
         let detached = name.is_some() && self.random.chance(0.3);
         let concurrency = self.random.between(1, 4) as u32;
         self.last_tag += 1;
-        let spec = ActorSpec {
+        let restarts = self.random.between(0, 3) as u32;
+        let gpus = Share(if self.random.chance(0.6) && self.actors_have_gpus {
+            250 * self.random.between(1, 4) as u32
+        } else {
+            0
+        });
+        let first = ActorSpec {
             kind: concurrency,
             name: name.clone(),
-            lifetime: if detached { Lifetime::Detached } else { Lifetime::Held },
-            restarts: self.random.between(0, 3) as u32,
             concurrency,
-            gpus: Share(if self.random.chance(0.6) && self.actors_have_gpus {
-                250 * self.random.between(1, 4) as u32
-            } else {
-                0
-            }),
-            claims: bytes::Bytes::new(),
             arguments: encode(Tag(self.last_tag), &carries),
             needs: self.some_needs(&carries),
         };
+        let size = if detached { 1 } else { self.gang_sizes.draw() };
+        let other = ActorSpec { name: None, ..first.clone() };
+        let gang = GangSpec {
+            lifetime: if detached { Lifetime::Detached } else { Lifetime::Held },
+            restarts,
+            gpus,
+            claims: bytes::Bytes::new(),
+            actors: std::iter::once(first).chain(vec![other; size - 1]).collect(),
+        };
         self.drive(member, |it, effects| {
-            if let Ok(request) = it.core.create(spec, carries.clone(), effects) {
+            if let Ok(request) = it.core.create(gang, vec![carries.clone(); size], effects) {
                 it.requests.insert(request, OpenRequest::Create { carries, name });
             }
         });
     }
 
-    fn find_actor(&mut self, member: AttemptId) {
+    fn find_actor(&mut self, member: RankId) {
         let name = (*self.random.pick(&NAMES)).to_owned();
         self.find(member, name, OpenRequest::Find);
     }
 
-    fn find(&mut self, member: AttemptId, name: String, question: OpenRequest) {
+    fn find(&mut self, member: RankId, name: String, question: OpenRequest) {
         self.drive(member, |it, effects| {
             if let Ok(request) = it.core.find(name, effects) {
                 it.requests.insert(request, question);
@@ -112,7 +119,7 @@ impl ApplicationWorld {
         });
     }
 
-    fn make_calls(&mut self, member: AttemptId) {
+    fn make_calls(&mut self, member: RankId) {
         let count = if self.random.chance(0.3) { self.random.between(2, 20) } else { 1 };
         for _ in 0..count {
             self.make_call(member);
@@ -125,14 +132,14 @@ impl ApplicationWorld {
     }
 
     /// Makes one call to one of the actors that the process holds.
-    pub(super) fn make_call(&mut self, member: AttemptId) {
+    pub(super) fn make_call(&mut self, member: RankId) {
         if let Some(actor) = self.some_actor(member).filter(|_| self.phase == ProgramPhase::Work) {
             self.call_actor(member, actor, None);
         }
     }
 
     /// Calls an actor; a task that does so waits for the answer.
-    pub(super) fn call_actor(&mut self, member: AttemptId, actor: ActorId, caller: Option<Ticket>) {
+    pub(super) fn call_actor(&mut self, member: RankId, actor: ActorId, caller: Option<Ticket>) {
         let carries = self.some_handles(member);
         self.last_tag += 1;
         let tag = Tag(self.last_tag);
@@ -173,7 +180,7 @@ impl ApplicationWorld {
         self.drive(member, |_, all| all.append(&mut effects));
     }
 
-    fn cancel_call(&mut self, member: AttemptId) {
+    fn cancel_call(&mut self, member: RankId) {
         let calls: Vec<_> = self.process(member).calls.iter().map(|(call, it)| (*call, *it)).collect();
         if calls.is_empty() {
             return;
@@ -183,7 +190,7 @@ impl ApplicationWorld {
         self.drive(member, |it, effects| it.core.cancel(actor, call, effects));
     }
 
-    fn drop_handle(&mut self, member: AttemptId) {
+    fn drop_handle(&mut self, member: RankId) {
         let handles = self.process(member).handles.len() as u64;
         if handles > 0 {
             let which = self.random.between(0, handles - 1) as usize;
@@ -194,7 +201,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn clone_handle(&mut self, member: AttemptId) {
+    fn clone_handle(&mut self, member: RankId) {
         if let Some(held) = self.some_handle(member) {
             let process = self.process(member);
             if process.core.hold(held) {
@@ -205,7 +212,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn stop_some_actor(&mut self, member: AttemptId) {
+    fn stop_some_actor(&mut self, member: RankId) {
         if let Some(actor) = self.some_actor(member) {
             let mut effects = Vec::new();
             self.stop_actor(member, actor, &mut effects);
@@ -214,9 +221,9 @@ impl ApplicationWorld {
     }
 
     /// All processes give back what they have; `stopper` stops the actors with names.
-    pub(super) fn wind_down(&mut self, stopper: AttemptId) {
+    pub(super) fn wind_down(&mut self, stopper: RankId) {
         self.phase = ProgramPhase::WindDown;
-        let members: Vec<AttemptId> = self.processes.keys().copied().collect();
+        let members: Vec<RankId> = self.processes.keys().copied().collect();
         for member in members {
             self.process(member).awaits = None;
             if matches!(self.process(member).code, ProcessCode::Tasks | ProcessCode::Store) {
@@ -249,7 +256,7 @@ impl ApplicationWorld {
     }
 
     /// The process that stops actors at the end drops their handles.
-    pub(super) fn drop_all_handles(&mut self, member: AttemptId) {
+    pub(super) fn drop_all_handles(&mut self, member: RankId) {
         self.drive(member, |it, effects| {
             for held in std::mem::take(&mut it.handles) {
                 it.core.release(held, effects);
@@ -258,7 +265,7 @@ impl ApplicationWorld {
     }
 
     /// A process keeps the reference of a call.
-    pub(super) fn keep_reference(&mut self, member: AttemptId, call: CallNumber, object: ObjectId) {
+    pub(super) fn keep_reference(&mut self, member: RankId, call: CallNumber, object: ObjectId) {
         let process = self.process(member);
         process.references.insert(call, object);
         process.handles.push(HeldId::Object(object));

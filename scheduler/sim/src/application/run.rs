@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_application_core::{Coordinator, CoordinatorNode, TaskClass};
-use cohabit_types::{AttemptId, JobId, Share, Span, Time};
+use cohabit_types::{JobId, RankId, Share, Span, Time};
 
 use super::counters::ApplicationCounters;
 use super::event::{ApplicationEvent, HeadEvent, Pair};
+use super::gang_sizes::GangSizes;
 use super::head::HeadModel;
 use super::ledger::Ledger;
 use super::network::SessionNetwork;
@@ -82,7 +83,7 @@ pub(super) fn run_once(seed: u64, plant: Option<ApplicationBug>, keep: TraceDeta
 impl ApplicationWorld {
     fn draw(seed: u64, plant: Option<ApplicationBug>, keep: TraceDetail) -> ApplicationWorld {
         let mut random = Random::stream(seed, "application");
-        let own = JobId::new(1).attempt(1);
+        let own = JobId::new(1).attempt(1).rank(0);
         let ceiling = random.chance(0.6).then(|| Share(500 * random.between(2, 8) as u32));
         let capacity = random.chance(0.8).then(|| Share(1_000 * random.between(1, 4) as u32));
         let actors_have_gpus = random.chance(0.5);
@@ -101,10 +102,11 @@ impl ApplicationWorld {
             coordinator: Coordinator::new(own, node, ceiling, capacity),
             processes: BTreeMap::new(),
             network: SessionNetwork::default(),
-            head: HeadModel::new(own.job),
+            head: HeadModel::new(own.job()),
             ceiling,
             capacity,
             actors_have_gpus,
+            gang_sizes: GangSizes::new(seed),
             without_room: Vec::new(),
             ledger: Ledger::default(),
             task_ledger: TaskLedger::default(),
@@ -173,7 +175,7 @@ impl ApplicationWorld {
         if let Some(result) = self.after_drain() {
             return result;
         }
-        let stopper = job.attempt(1);
+        let stopper = job.attempt(1).rank(0);
         self.wind_down(stopper);
         if let Some(result) = self.after_drain() {
             return result;
@@ -186,9 +188,9 @@ impl ApplicationWorld {
             return self.failed(FailureKind::NeverEnded, left);
         }
         self.counters.rests += 1;
-        let members: Vec<AttemptId> = self.processes.keys().copied().collect();
-        let is_store = |member: &AttemptId| self.processes[member].code == ProcessCode::Store;
-        let members: Vec<AttemptId> = members.into_iter().filter(|member| !is_store(member)).collect();
+        let members: Vec<RankId> = self.processes.keys().copied().collect();
+        let is_store = |member: &RankId| self.processes[member].code == ProcessCode::Store;
+        let members: Vec<RankId> = members.into_iter().filter(|member| !is_store(member)).collect();
         members.into_iter().for_each(|member| self.kill(member, 0));
         match self.after_drain() {
             Some(result) => result,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use cohabit_application_core::{FetchFailure, ObjectId};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 /// All fetches that are under way, by number.
 #[derive(Debug, Default)]
@@ -17,8 +17,8 @@ pub(super) struct SimulatedFetches {
 #[derive(Debug)]
 pub(super) struct SimulatedFetch {
     pub(super) object: ObjectId,
-    pub(super) from: AttemptId,
-    pub(super) to: AttemptId,
+    pub(super) from: RankId,
+    pub(super) to: RankId,
     /// What the source has, until the connection breaks.
     pub(super) content: Result<Bytes, FetchFailure>,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use cohabit_application_core::{CallError, NodeNumber, ObjectId, ObjectStore, StoreRefusal, TransferResult};
-use cohabit_types::{AttemptId, Time};
+use cohabit_types::{RankId, Time};
 
 use super::object_process::{MakingKind, Storing};
 
@@ -20,11 +20,11 @@ pub(super) struct SimulatedStore {
     /// From which nodes it was told to fetch objects.
     pub(super) sources: BTreeMap<ObjectId, NodeNumber>,
     /// When the last message arrives, to and from each process.
-    pub(super) arrivals: BTreeMap<AttemptId, [Time; 2]>,
+    pub(super) arrivals: BTreeMap<RankId, [Time; 2]>,
     /// Processes whose connections have ended.
-    pub(super) ended: BTreeSet<AttemptId>,
+    pub(super) ended: BTreeSet<RankId>,
     /// Processes that the coordinator has forgotten, and whose connections have not ended.
-    pub(super) forgotten: BTreeMap<AttemptId, Vec<ObjectId>>,
+    pub(super) forgotten: BTreeMap<RankId, Vec<ObjectId>>,
 }
 
 /// From a process to the store.
@@ -64,7 +64,7 @@ pub(super) enum StoreWork {
     Spilled(ObjectId, TransferResult),
     BroughtBack(ObjectId, TransferResult),
     /// A process has waited for room long enough.
-    TimedOut(ObjectId, AttemptId),
+    TimedOut(ObjectId, RankId),
 }
 
 impl StoreCall {

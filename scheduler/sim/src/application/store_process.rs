@@ -1,7 +1,7 @@
 //! The processes of stores: they come and go, and talk with the coordinator.
 
 use cohabit_application_core::{FetchFailure, FromStore, NodeNumber, ObjectId, ToStore};
-use cohabit_types::{AttemptId, Span, Time};
+use cohabit_types::{RankId, Span, Time};
 
 use super::event::ApplicationEvent;
 use super::planted_bug::ApplicationBug;
@@ -13,7 +13,7 @@ const CHANNEL_DELAY: (Span, Span) = (Span::from_micros(1), Span::from_millis(1))
 
 impl ApplicationWorld {
     /// The process of the store of a further node is there: it listens, and those of its node connect to it.
-    pub(super) fn start_store(&mut self, store: AttemptId) {
+    pub(super) fn start_store(&mut self, store: RankId) {
         let node = self.nodes.of(store);
         self.stores.insert(store, SimulatedStore::new(self.store_budget));
         self.nodes.set_store(node, Some(store));
@@ -25,7 +25,7 @@ impl ApplicationWorld {
     }
 
     /// The store of a further node has ended, and what was in it is lost.
-    pub(super) fn end_store(&mut self, store: AttemptId) {
+    pub(super) fn end_store(&mut self, store: RankId) {
         let node = self.nodes.of(store);
         if self.nodes.store(node) == Some(store) {
             self.nodes.set_store(node, None);
@@ -36,7 +36,7 @@ impl ApplicationWorld {
     }
 
     /// A process asks the next store for what it waits for.
-    fn ask_again(&mut self, member: AttemptId) {
+    fn ask_again(&mut self, member: RankId) {
         let Some(process) = self.processes.get(&member) else { return };
         let storing = process.storing.iter();
         let reserve = storing.map(|(object, it)| StoreCall::making(*object, it));
@@ -63,7 +63,7 @@ impl ApplicationWorld {
     }
 
     /// A store hears from the coordinator.
-    pub(super) fn store_hears(&mut self, store: AttemptId, frame: ToStore) {
+    pub(super) fn store_hears(&mut self, store: RankId, frame: ToStore) {
         match frame {
             ToStore::Free { object } => {
                 let is_copy = self.places.is_copy(store, object);
@@ -86,7 +86,7 @@ impl ApplicationWorld {
 
     /// A store is told to fetch an object. If that is from its own node, the coordinator believes that it has
     /// it.
-    fn told_to_fetch(&mut self, store: AttemptId, object: ObjectId, bytes: u64, from: NodeNumber) {
+    fn told_to_fetch(&mut self, store: RankId, object: ObjectId, bytes: u64, from: NodeNumber) {
         let is_own = self.nodes.numbered(from) == Some(self.nodes.of(store));
         let Some(simulated) = self.stores.get_mut(&store) else { return };
         if is_own && !simulated.core.has(object) {
@@ -98,7 +98,7 @@ impl ApplicationWorld {
     }
 
     /// A store says something to the coordinator.
-    pub(super) fn store_says(&mut self, store: AttemptId, frame: FromStore) {
+    pub(super) fn store_says(&mut self, store: RankId, frame: FromStore) {
         if store == self.own {
             let at = self.own_store_arrival(1);
             self.queue.put(at, ApplicationEvent::OwnStoreSays(frame));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cohabit_application_core::{
     FromStore, ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, TransferResult,
 };
-use cohabit_types::{AttemptId, Span, Time};
+use cohabit_types::{RankId, Span, Time};
 
 use super::event::ApplicationEvent;
 use super::planted_bug::ApplicationBug;
@@ -22,18 +22,18 @@ const PATIENCE: (Span, Span) = (Span::from_secs(2), Span::from_secs(30));
 
 impl ApplicationWorld {
     /// The store of the node of a process.
-    pub(super) fn store_of(&self, member: AttemptId) -> Option<AttemptId> {
+    pub(super) fn store_of(&self, member: RankId) -> Option<RankId> {
         self.nodes.store(self.nodes.of(member))
     }
 
-    pub(super) fn ask_store(&mut self, member: AttemptId, request: StoreCall) {
+    pub(super) fn ask_store(&mut self, member: RankId, request: StoreCall) {
         let Some(store) = self.store_of(member) else { return };
         let Some(at) = self.store_arrival(store, member, 0) else { return };
         self.queue.put(at, ApplicationEvent::AskStore { member, store, request });
     }
 
     /// A message arrives after all before it.
-    fn store_arrival(&mut self, store: AttemptId, member: AttemptId, direction: usize) -> Option<Time> {
+    fn store_arrival(&mut self, store: RankId, member: RankId, direction: usize) -> Option<Time> {
         let at = self.now + self.random.span(LINK_DELAY);
         let arrivals = self.stores.get_mut(&store)?.arrivals.entry(member);
         let last = &mut arrivals.or_insert([Time::EPOCH; 2])[direction];
@@ -41,7 +41,7 @@ impl ApplicationWorld {
         Some(*last)
     }
 
-    pub(super) fn store_receives(&mut self, member: AttemptId, store: AttemptId, request: StoreCall) {
+    pub(super) fn store_receives(&mut self, member: RankId, store: RankId, request: StoreCall) {
         if !self.stores.contains_key(&store) {
             return;
         }
@@ -84,13 +84,13 @@ impl ApplicationWorld {
         }
     }
 
-    fn wait_for_room(&mut self, store: AttemptId, object: ObjectId, member: AttemptId) {
+    fn wait_for_room(&mut self, store: RankId, object: ObjectId, member: RankId) {
         let work = StoreWork::TimedOut(object, member);
         self.after(PATIENCE, ApplicationEvent::Store { store, work });
     }
 
     /// Nobody holds what a process that has ended has stored, except these objects.
-    pub(super) fn forget_maker(&mut self, store: AttemptId, maker: AttemptId, keep: Vec<ObjectId>) {
+    pub(super) fn forget_maker(&mut self, store: RankId, maker: RankId, keep: Vec<ObjectId>) {
         let Some(simulated) = self.stores.get_mut(&store) else { return };
         if !simulated.ended.contains(&maker) {
             simulated.forgotten.insert(maker, keep);
@@ -103,7 +103,7 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn store_works(&mut self, store: AttemptId, work: StoreWork) {
+    pub(super) fn store_works(&mut self, store: RankId, work: StoreWork) {
         let Some(simulated) = self.stores.get_mut(&store) else { return };
         match work {
             StoreWork::Spilled(object, result) => {
@@ -126,7 +126,7 @@ impl ApplicationWorld {
 
     pub(super) fn drive_store<R>(
         &mut self,
-        store: AttemptId,
+        store: RankId,
         act: impl FnOnce(&mut ObjectStore, &mut Vec<ObjectStoreEffect>) -> R,
     ) {
         let mut effects = Vec::new();
@@ -142,7 +142,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn carry_out_in_store(&mut self, store: AttemptId, effect: ObjectStoreEffect) {
+    fn carry_out_in_store(&mut self, store: RankId, effect: ObjectStoreEffect) {
         let Some(simulated) = self.stores.get_mut(&store) else { return };
         match effect {
             ObjectStoreEffect::Allocate { object, bytes: _, maker } => {
@@ -181,7 +181,7 @@ impl ApplicationWorld {
     }
 
     /// What has to do with the stores of other nodes.
-    fn carry_out_for_others(&mut self, store: AttemptId, effect: ObjectStoreEffect) {
+    fn carry_out_for_others(&mut self, store: RankId, effect: ObjectStoreEffect) {
         if !self.nodes.are_several() {
             self.ledger.violated(format!("the only store looks for an object elsewhere: {effect:?}"));
         }
@@ -210,7 +210,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn drop_place(&mut self, store: AttemptId, object: ObjectId, place: ObjectPlace) {
+    fn drop_place(&mut self, store: RankId, object: ObjectId, place: ObjectPlace) {
         let Some(simulated) = self.stores.get_mut(&store) else { return };
         let had = match place {
             ObjectPlace::Memory => simulated.memory.remove(&object),
@@ -223,7 +223,7 @@ impl ApplicationWorld {
     }
 
     /// What is handed over has the value that its maker gave it.
-    fn check_content(&mut self, store: AttemptId, object: ObjectId) {
+    fn check_content(&mut self, store: RankId, object: ObjectId) {
         let content = self.stores.get(&store).and_then(|it| it.content(object));
         if content != self.objects.payload(object).as_ref() {
             let text = format!("object {object} is {content:?} in store {store}");
@@ -235,7 +235,7 @@ impl ApplicationWorld {
         if self.random.chance(0.1) { TransferResult::Failed } else { TransferResult::Done }
     }
 
-    fn store_replies(&mut self, store: AttemptId, member: AttemptId, reply: StoreAnswer) {
+    fn store_replies(&mut self, store: RankId, member: RankId, reply: StoreAnswer) {
         let Some(at) = self.store_arrival(store, member, 1) else { return };
         self.queue.put(at, ApplicationEvent::StoreReplies { member, store, reply });
     }

@@ -1,7 +1,7 @@
 //! How running tasks make the items of their streams: step by step, with pauses while too many are unread.
 
 use cohabit_application_core::{CallError, HeldId, MemberEffect, TaskWait, Ticket};
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::event::ApplicationEvent;
 use super::payload::{Tag, encode};
@@ -14,7 +14,7 @@ const ITEM: (Span, Span) = (Span::from_micros(1), Span::from_millis(1));
 
 impl ApplicationWorld {
     /// A task that has called all that it calls goes on: with its next item, or towards its end.
-    pub(super) fn make_or_end(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn make_or_end(&mut self, member: RankId, ticket: Ticket) {
         let goes_on = self.random.chance(0.7);
         let Some(task) = self.task(member, ticket) else { return };
         let items_left = task.plan.items().is_some_and(|items| task.made < items);
@@ -26,7 +26,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn make_item(&mut self, member: AttemptId, ticket: Ticket) {
+    fn make_item(&mut self, member: RankId, ticket: Ticket) {
         let (fails, is_quick) = (self.random.chance(0.005), self.random.chance(0.95));
         let is_bounded = self.plant != Some(ApplicationBug::UnboundedStream);
         let process = self.process(member);
@@ -58,7 +58,7 @@ impl ApplicationWorld {
     }
 
     /// A task that has paused may make its next item.
-    pub(super) fn make_more(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+    pub(super) fn make_more(&mut self, member: RankId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
         let is_paused = self.task(member, ticket).is_some_and(|task| task.is_paused);
         if is_paused && self.plant != Some(ApplicationBug::LostMakeMore) {
             self.poll_task(member, ticket, more);

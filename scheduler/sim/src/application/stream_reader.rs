@@ -1,7 +1,7 @@
 //! How callers read the streams of their tasks: now and then, some slowly, and some drop theirs.
 
 use cohabit_application_core::{CallError, CallNumber, CallValue, MemberEffect};
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::event::ApplicationEvent;
 use super::open_stream::{OpenStream, UnreadItem};
@@ -16,7 +16,7 @@ impl ApplicationWorld {
     /// An item has come.
     pub(super) fn item_arrives(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         call: CallNumber,
         item: UnreadItem,
         more: &mut Vec<MemberEffect>,
@@ -35,7 +35,7 @@ impl ApplicationWorld {
     /// The task of a stream has ended; its reader learns of it after the items. `false` if nobody reads it.
     pub(super) fn end_stream(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         call: CallNumber,
         result: &Result<CallValue, CallError>,
     ) -> bool {
@@ -45,7 +45,7 @@ impl ApplicationWorld {
         true
     }
 
-    fn read_soon(&mut self, member: AttemptId, call: CallNumber) {
+    fn read_soon(&mut self, member: RankId, call: CallNumber) {
         let is_quick = self.random.chance(0.6);
         let Some(stream) = self.stream(member, call) else { return };
         if std::mem::replace(&mut stream.is_due, true) {
@@ -56,7 +56,7 @@ impl ApplicationWorld {
     }
 
     /// A reader looks at its stream.
-    pub(super) fn read_stream(&mut self, member: AttemptId, call: CallNumber) {
+    pub(super) fn read_stream(&mut self, member: RankId, call: CallNumber) {
         let (drops, most) = (self.random.chance(0.01), self.random.between(1, 4));
         let Some(stream) = self.stream(member, call) else { return };
         stream.is_due = false;
@@ -82,7 +82,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn read_item(&mut self, member: AttemptId, call: CallNumber) {
+    fn read_item(&mut self, member: RankId, call: CallNumber) {
         let Some(stream) = self.stream(member, call) else { return };
         let Some(UnreadItem { number, item, carries }) = stream.unread.pop_front() else { return };
         let value = decode(&item).0.0;
@@ -102,7 +102,7 @@ impl ApplicationWorld {
     }
 
     /// A reader has read all items, and sees the end.
-    fn read_end(&mut self, member: AttemptId, call: CallNumber) {
+    fn read_end(&mut self, member: RankId, call: CallNumber) {
         let Some(OpenStream { open, values, end: Some(end), .. }) =
             self.process(member).streams.remove(&call)
         else {
@@ -120,7 +120,7 @@ impl ApplicationWorld {
     }
 
     /// A reader drops its stream.
-    fn leave_stream(&mut self, member: AttemptId, call: CallNumber) {
+    fn leave_stream(&mut self, member: RankId, call: CallNumber) {
         let Some(stream) = self.stream(member, call) else { return };
         let (open, has_ended) = (stream.open.clone(), stream.end.is_some());
         self.cancel_task_call(member, call, open.tag);
@@ -132,14 +132,14 @@ impl ApplicationWorld {
     }
 
     /// Nobody reads a stream any more: what has come of it is dropped.
-    pub(super) fn drop_stream(&mut self, member: AttemptId, call: CallNumber, more: &mut Vec<MemberEffect>) {
+    pub(super) fn drop_stream(&mut self, member: RankId, call: CallNumber, more: &mut Vec<MemberEffect>) {
         if let Some(stream) = self.process(member).streams.remove(&call) {
             let carries = stream.unread.into_iter().flat_map(|item| item.carries).collect();
             self.give_back(member, carries, more);
         }
     }
 
-    fn stream(&mut self, member: AttemptId, call: CallNumber) -> Option<&mut OpenStream> {
+    fn stream(&mut self, member: RankId, call: CallNumber) -> Option<&mut OpenStream> {
         self.processes.get_mut(&member)?.streams.get_mut(&call)
     }
 }

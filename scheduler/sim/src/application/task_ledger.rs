@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use cohabit_application_core::{CallError, CallValue, OnTaskError};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::payload::{Tag, decode};
 use super::stream_record::StreamRecord;
@@ -18,7 +18,7 @@ const EARLY_DEATHS: u32 = 3;
 pub(super) struct TaskLedger {
     tasks: BTreeMap<Tag, TaskRecord>,
     /// Processes that ended otherwise than by what they were told.
-    died: BTreeSet<AttemptId>,
+    died: BTreeSet<RankId>,
     /// Classes of which the head refused a runner, or which are above the ceiling.
     refused: BTreeSet<usize>,
     /// Runners that ended before they connected, by class.
@@ -31,11 +31,11 @@ struct TaskRecord {
     /// The items that have come of it.
     stream: StreamRecord,
     /// The processes to which it was sent, once for each time.
-    sent: Vec<AttemptId>,
-    starts: Vec<AttemptId>,
+    sent: Vec<RankId>,
+    starts: Vec<RankId>,
     outcomes: Vec<Result<Bytes, CallError>>,
     /// The process in which it has ended last.
-    ended_in: Option<AttemptId>,
+    ended_in: Option<RankId>,
     cancelled: bool,
     ended: bool,
 }
@@ -85,13 +85,13 @@ impl TaskLedger {
         }
     }
 
-    pub(super) fn sent(&mut self, tag: Tag, to: AttemptId) {
+    pub(super) fn sent(&mut self, tag: Tag, to: RankId) {
         if let Some(task) = self.tasks.get_mut(&tag) {
             task.sent.push(to);
         }
     }
 
-    pub(super) fn process_died(&mut self, member: AttemptId) {
+    pub(super) fn process_died(&mut self, member: RankId) {
         self.died.insert(member);
     }
 
@@ -107,7 +107,7 @@ impl TaskLedger {
     pub(super) fn started(
         &mut self,
         tag: Tag,
-        member: AttemptId,
+        member: RankId,
         active: usize,
         kind: StartKind,
     ) -> Result<bool, String> {
@@ -129,7 +129,7 @@ impl TaskLedger {
     }
 
     /// A task has ended in a process.
-    pub(super) fn outcome(&mut self, tag: Tag, member: AttemptId, result: Result<Bytes, CallError>) {
+    pub(super) fn outcome(&mut self, tag: Tag, member: RankId, result: Result<Bytes, CallError>) {
         if let Some(task) = self.tasks.get_mut(&tag) {
             task.ended_in = Some(member);
             task.outcomes.push(result);
@@ -137,7 +137,7 @@ impl TaskLedger {
     }
 
     /// The process from which the last answer of a task may be under way. One that is tried again is not.
-    pub(super) fn answering(&self, tag: Tag) -> Option<AttemptId> {
+    pub(super) fn answering(&self, tag: Tag) -> Option<RankId> {
         let task = self.tasks.get(&tag)?;
         let failed = matches!(task.outcomes.last(), Some(Err(_)));
         task.ended_in.filter(|_| !(failed && task.plan.on_error() == OnTaskError::Retry))

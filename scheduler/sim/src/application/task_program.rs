@@ -1,7 +1,7 @@
 //! The tasks that users' code calls: trees from mains, actors and other tasks.
 
 use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, TaskSpec, Ticket};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::head::RunnerPurpose;
 use super::object_process::HandleOwner;
@@ -15,7 +15,7 @@ use super::world::{ApplicationWorld, ProgramPhase};
 
 impl ApplicationWorld {
     /// A main or actor calls some trees of tasks.
-    pub(super) fn call_tasks(&mut self, member: AttemptId) {
+    pub(super) fn call_tasks(&mut self, member: RankId) {
         let count = if self.random.chance(0.3) { self.random.between(2, 30) } else { 1 };
         for _ in 0..count {
             self.call_tree(member);
@@ -27,7 +27,7 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn call_tree(&mut self, member: AttemptId) {
+    pub(super) fn call_tree(&mut self, member: RankId) {
         if self.phase == ProgramPhase::Work && self.processes.contains_key(&member) {
             let seed = self.random.between(0, u64::MAX - 1);
             let height = self.random.between(0, 4);
@@ -37,7 +37,7 @@ impl ApplicationWorld {
     }
 
     /// A task calls the tasks of its plan, and perhaps an actor.
-    pub(super) fn call_children(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn call_children(&mut self, member: RankId, ticket: Ticket) {
         let Some(task) = self.task(member, ticket) else { return };
         let (plan, handles) = (task.plan, task.handles.clone());
         for (number, child) in plan.children().into_iter().enumerate() {
@@ -56,7 +56,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn cancel_child(&mut self, member: AttemptId, ticket: Ticket) {
+    fn cancel_child(&mut self, member: RankId, ticket: Ticket) {
         let Some(process) = self.processes.get(&member) else { return };
         let mut children = process.task_calls.iter();
         let child = children.find(|(_, it)| it.caller.is_some_and(|(caller, _)| caller == ticket));
@@ -66,7 +66,7 @@ impl ApplicationWorld {
     }
 
     /// A call of a task is dropped, and its stream, if it has one.
-    pub(super) fn cancel_task_call(&mut self, member: AttemptId, call: CallNumber, tag: Tag) {
+    pub(super) fn cancel_task_call(&mut self, member: RankId, call: CallNumber, tag: Tag) {
         self.task_ledger.cancelled(tag);
         let mut effects = Vec::new();
         self.drop_stream(member, call, &mut effects);
@@ -78,7 +78,7 @@ impl ApplicationWorld {
 
     fn call_task(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         plan: TaskPlan,
         caller: Option<(Ticket, usize)>,
         carries: Vec<HeldId>,
@@ -141,7 +141,7 @@ impl ApplicationWorld {
     }
 
     /// A main or actor drops one of its calls of tasks.
-    pub(super) fn cancel_some_task(&mut self, member: AttemptId) {
+    pub(super) fn cancel_some_task(&mut self, member: RankId) {
         let calls: Vec<_> =
             self.process(member).task_calls.iter().map(|(call, it)| (*call, it.tag)).collect();
         if calls.is_empty() {
@@ -154,7 +154,7 @@ impl ApplicationWorld {
     /// A call of a task has ended. `false` if it is no call of a task.
     pub(super) fn finish_task(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         call: CallNumber,
         result: &Result<CallValue, CallError>,
         more: &mut Vec<MemberEffect>,
@@ -186,7 +186,7 @@ impl ApplicationWorld {
     }
 
     /// Who keeps the handles in the value or the items of a task.
-    pub(super) fn owner_of_values(&mut self, member: AttemptId, open: &OpenTask) -> HandleOwner {
+    pub(super) fn owner_of_values(&mut self, member: RankId, open: &OpenTask) -> HandleOwner {
         match (open.caller, self.process(member).code) {
             (Some((ticket, _)), _) => HandleOwner::Task(ticket),
             (None, ProcessCode::Main | ProcessCode::Actor) => HandleOwner::Process,
@@ -197,7 +197,7 @@ impl ApplicationWorld {
     /// The caller of a task learns how it has ended.
     pub(super) fn task_call_ends(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         call: CallNumber,
         open: &OpenTask,
         result: Result<u64, String>,
@@ -217,7 +217,7 @@ impl ApplicationWorld {
     /// no actor has any and no task needs a reference of others.
     pub(super) fn find_waiting_task(&self) -> Option<String> {
         let actors_hold_gpus = self.head.jobs.values().any(|job| {
-            let is_actor = matches!(job.request.purpose, RunnerPurpose::Actor(_));
+            let is_actor = matches!(job.request.purpose, RunnerPurpose::Gang(_));
             is_actor && job.ended.is_none() && job.request.gpus.0 > 0
         });
         let may_wait = actors_hold_gpus || self.waits_for_references();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, ObjectId, Ticket};
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::event::ApplicationEvent;
 use super::object_process::{HandleOwner, StorePurpose};
@@ -22,7 +22,7 @@ const SETTLE: (Span, Span) = (Span::from_millis(1), Span::from_millis(100));
 impl ApplicationWorld {
     pub(super) fn start_task(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         ticket: Ticket,
         arguments: &Bytes,
         needs: &[ObjectId],
@@ -57,12 +57,12 @@ impl ApplicationWorld {
         self.task_goes_on_soon(member, ticket);
     }
 
-    pub(super) fn rest(&mut self, member: AttemptId, rest: u64) {
+    pub(super) fn rest(&mut self, member: RankId, rest: u64) {
         self.after(REST, ApplicationEvent::Rested { member, rest });
     }
 
     /// The function of a task does its next step.
-    pub(super) fn step_task(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn step_task(&mut self, member: RankId, ticket: Ticket) {
         let Some(task) = self.task(member, ticket).filter(|it| it.state == TaskState::Active) else {
             return;
         };
@@ -89,7 +89,7 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn wait_or_end(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn wait_or_end(&mut self, member: RankId, ticket: Ticket) {
         let hasty = self.random.chance(0.5);
         let Some(task) = self.task(member, ticket) else { return };
         if task.open.is_empty() || (task.failure.is_some() && hasty) {
@@ -105,7 +105,7 @@ impl ApplicationWorld {
     }
 
     /// How a task ends that has done everything, or has failed before.
-    fn draw_result(&mut self, member: AttemptId, ticket: Ticket) -> Result<Bytes, CallError> {
+    fn draw_result(&mut self, member: RankId, ticket: Ticket) -> Result<Bytes, CallError> {
         let kind = self.random.fraction();
         let value_carries = self.random.chance(0.3);
         let Some(task) = self.task(member, ticket) else { return Err(CallError::Cancelled) };
@@ -126,7 +126,7 @@ impl ApplicationWorld {
     }
 
     /// A task ends, perhaps after it has put its value into the store.
-    fn end_or_store(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
+    fn end_or_store(&mut self, member: RankId, ticket: Ticket, result: Result<Bytes, CallError>) {
         match result {
             Ok(payload) if !payload.is_empty() && self.must_store(member, ticket) => {
                 let Some(task) = self.task(member, ticket) else { return };
@@ -139,11 +139,11 @@ impl ApplicationWorld {
         }
     }
 
-    fn must_store(&mut self, member: AttemptId, ticket: Ticket) -> bool {
+    fn must_store(&mut self, member: RankId, ticket: Ticket) -> bool {
         self.random.chance(self.storing) || self.process(member).core.store_as(ticket).is_some()
     }
 
-    pub(super) fn drive_end(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
+    pub(super) fn drive_end(&mut self, member: RankId, ticket: Ticket, result: Result<Bytes, CallError>) {
         let mut effects = Vec::new();
         let carries = result.as_ref().map(|value| decode(value).1).unwrap_or_default();
         self.end_task(member, ticket, result.map(CallValue::Inline), carries, &mut effects);
@@ -153,7 +153,7 @@ impl ApplicationWorld {
     /// A task ends; calls of it that have not ended are dropped, and its handles.
     pub(super) fn end_task(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         ticket: Ticket,
         result: Result<CallValue, CallError>,
         carries: Vec<HeldId>,
@@ -191,7 +191,7 @@ impl ApplicationWorld {
     }
 
     /// The future of a task is dropped at its next await, if it has one.
-    pub(super) fn interrupt_task(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+    pub(super) fn interrupt_task(&mut self, member: RankId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
         let is_stuck = self.random.chance(0.1);
         self.disturbed_at = self.now;
         let Some(task) = self.task(member, ticket) else { return };
@@ -207,7 +207,7 @@ impl ApplicationWorld {
     }
 
     /// A task has not ended although it was interrupted: the process ends without it.
-    pub(super) fn abandon(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn abandon(&mut self, member: RankId, ticket: Ticket) {
         if self.task(member, ticket).is_some() {
             self.counters.abandoned += 1;
             self.drive(member, |it, effects| it.core.abandon(effects));
@@ -218,7 +218,7 @@ impl ApplicationWorld {
     /// A call of this process has ended; its caller goes on.
     pub(super) fn wake_task(
         &mut self,
-        member: AttemptId,
+        member: RankId,
         ticket: Ticket,
         call: CallNumber,
         more: &mut Vec<MemberEffect>,
@@ -229,7 +229,7 @@ impl ApplicationWorld {
     }
 
     /// A task goes on, if it waits.
-    pub(super) fn poll_task(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+    pub(super) fn poll_task(&mut self, member: RankId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
         let now = self.now;
         let Some(task) = self.task(member, ticket) else { return };
         if task.state == TaskState::Waiting {
@@ -239,12 +239,12 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn task(&mut self, member: AttemptId, ticket: Ticket) -> Option<&mut SimulatedTask> {
+    pub(super) fn task(&mut self, member: RankId, ticket: Ticket) -> Option<&mut SimulatedTask> {
         self.processes.get_mut(&member)?.tasks.get_mut(&ticket)
     }
 
     /// A process was told to end.
-    pub(super) fn end_process(&mut self, member: AttemptId) {
+    pub(super) fn end_process(&mut self, member: RankId) {
         let process = self.process(member);
         let (code, tasks) = (process.code, process.tasks.len());
         if code == ProcessCode::Tasks && tasks > 0 {
@@ -257,8 +257,14 @@ impl ApplicationWorld {
         }
     }
 
+    /// A process ends with an error.
+    pub(super) fn fail_process(&mut self, member: RankId) {
+        self.process(member).exit_code = 1;
+        self.end_process(member);
+    }
+
     /// A process exits as soon as all that it has sent has arrived.
-    pub(super) fn settle(&mut self, member: AttemptId, code: i32) {
+    pub(super) fn settle(&mut self, member: RankId, code: i32) {
         if self.unacknowledged_of(member) == 0 {
             self.kill(member, code);
         } else if self.processes.contains_key(&member) {
@@ -266,7 +272,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn task_goes_on_soon(&mut self, member: AttemptId, ticket: Ticket) {
+    fn task_goes_on_soon(&mut self, member: RankId, ticket: Ticket) {
         self.method_ends_soon(ApplicationEvent::TaskStep { member, ticket });
     }
 }

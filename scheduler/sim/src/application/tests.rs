@@ -15,6 +15,7 @@ fn the_first_seeds_violate_nothing() {
     assert_eq!(summary.failed, []);
     let counters = summary.counters;
     assert!(counters.actors > 150 && counters.calls > 1_000 && counters.values > 300, "{counters:?}");
+    assert!(counters.gangs > 20, "{counters:?}");
     assert!(counters.kills > 30 && counters.breaks > 150 && counters.restarted > 0, "{counters:?}");
     assert!(counters.rests > 10, "{counters:?}");
     assert!(counters.tasks > 5_000 && counters.task_values > 3_000, "{counters:?}");
@@ -53,7 +54,7 @@ fn assert_found_first(known: &[u64], plant: ApplicationBug, parts: &[&str]) {
 #[test]
 fn unsigned_counters_are_caught() {
     let parts = ["which nobody holds", "the coordinator keeps an actor", "waits for ever"];
-    assert_found(ApplicationBug::UnsignedCounters, &parts);
+    assert_found_first(&[78, 227], ApplicationBug::UnsignedCounters, &parts);
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn lost_permissions_to_make_items_are_caught() {
 
 #[test]
 fn lost_values_of_shared_references_are_caught() {
-    assert_found_first(&[59, 435], ApplicationBug::LostResolve, &["waits for ever", "and needs"]);
+    assert_found_first(&[136, 782], ApplicationBug::LostResolve, &["waits for ever", "and needs"]);
 }
 
 #[test]

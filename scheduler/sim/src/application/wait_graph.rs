@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cohabit_application_core::{CallNumber, TaskWait, Ticket};
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::head::RunnerPurpose;
 use super::payload::Tag;
@@ -15,11 +15,11 @@ use super::world::ApplicationWorld;
 const MOST_LINKS: usize = 20;
 
 /// A task that has started.
-type RunningNode = (AttemptId, Ticket);
+type RunningNode = (RankId, Ticket);
 
 impl ApplicationWorld {
     /// What a task waits for.
-    pub(super) fn waits_for(&self, member: AttemptId, ticket: Ticket) -> TaskWait {
+    pub(super) fn waits_for(&self, member: RankId, ticket: Ticket) -> TaskWait {
         let Some(process) = self.processes.get(&member) else { return TaskWait::Others };
         let calls_tasks = |call: &CallNumber| process.task_calls.contains_key(call);
         match process.tasks.get(&ticket) {
@@ -62,7 +62,7 @@ impl ApplicationWorld {
     }
 
     /// Why the task of a runner that is told of a deadlock could go on.
-    pub(super) fn find_progress(&self, runner: AttemptId) -> Option<String> {
+    pub(super) fn find_progress(&self, runner: RankId) -> Option<String> {
         // Between the question and the word, others may have ended something.
         let is_undisturbed = self.asked_at > self.disturbed_at || !self.nodes.are_several();
         if !self.processes.contains_key(&runner) || !is_undisturbed {
@@ -119,15 +119,15 @@ impl ApplicationWorld {
     fn could_run(&self, class: usize, stuck: &BTreeSet<RunningNode>) -> bool {
         let gpus = self.task_classes[class].gpus.0;
         let of_class =
-            |member: &AttemptId| self.head.jobs[&member.job].request.purpose == RunnerPurpose::Tasks(class);
-        let keeps = |member: &AttemptId| stuck.iter().any(|(it, _)| it == member);
-        let serves = |(member, it): &(&AttemptId, &Process)| {
+            |member: &RankId| self.head.jobs[&member.job()].request.purpose == RunnerPurpose::Tasks(class);
+        let keeps = |member: &RankId| stuck.iter().any(|(it, _)| it == member);
+        let serves = |(member, it): &(&RankId, &Process)| {
             it.serves && !it.was_told_to_end && !self.was_written_off(**member)
         };
         let serving = self.processes.iter().filter(serves);
         let is_free = serving.map(|(member, _)| member).any(|member| of_class(member) && !keeps(member));
-        let holders: BTreeSet<AttemptId> = stuck.iter().map(|(member, _)| *member).collect();
-        let held: u32 = holders.iter().map(|it| self.head.jobs[&it.job].request.gpus.0).sum();
+        let holders: BTreeSet<RankId> = stuck.iter().map(|(member, _)| *member).collect();
+        let held: u32 = holders.iter().map(|it| self.head.jobs[&it.job()].request.gpus.0).sum();
         let has_room = self.gpu_limit().is_none_or(|limit| held + gpus <= limit.0);
         gpus == 0 || is_free || (has_room && !self.task_ledger.was_refused(class))
     }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_application_core::{ActorId, Coordinator, FromCoordinator, HeldId, TaskClass, ToCaller};
-use cohabit_types::{AttemptId, JobId, Share, Span, Time};
+use cohabit_types::{JobId, RankId, Share, Span, Time};
 
 use super::counters::ApplicationCounters;
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
+use super::gang_sizes::GangSizes;
 use super::head::HeadModel;
 use super::ledger::{ActorHistory, Ledger};
 use super::network::SessionNetwork;
@@ -36,15 +37,16 @@ pub(super) struct ApplicationWorld {
     pub(super) now: Time,
     pub(super) queue: EventQueue<ApplicationEvent>,
     pub(super) random: Random,
-    pub(super) own: AttemptId,
+    pub(super) own: RankId,
     pub(super) coordinator: Coordinator,
-    pub(super) processes: BTreeMap<AttemptId, Process>,
+    pub(super) processes: BTreeMap<RankId, Process>,
     pub(super) network: SessionNetwork,
     pub(super) head: HeadModel,
     pub(super) ceiling: Option<Share>,
     /// The GPUs of all nodes.
     pub(super) capacity: Option<Share>,
     pub(super) actors_have_gpus: bool,
+    pub(super) gang_sizes: GangSizes,
     /// Jobs for whose next attempt there are too few GPUs.
     pub(super) without_room: Vec<JobId>,
     pub(super) ledger: Ledger,
@@ -54,7 +56,7 @@ pub(super) struct ApplicationWorld {
     pub(super) places: PlaceLedger,
     pub(super) nodes: SimulatedNodes,
     /// The stores that live, by their processes.
-    pub(super) stores: BTreeMap<AttemptId, SimulatedStore>,
+    pub(super) stores: BTreeMap<RankId, SimulatedStore>,
     /// Chance that the value of a task lies in a store.
     pub(super) storing: f64,
     /// The memory of each store.
@@ -69,7 +71,7 @@ pub(super) struct ApplicationWorld {
     /// When a runner last ended or gave up a task from outside.
     pub(super) disturbed_at: Time,
     /// Members that lived when the coordinator took them for dead.
-    pub(super) written_off: BTreeSet<AttemptId>,
+    pub(super) written_off: BTreeSet<RankId>,
     /// The classes of runners of tasks, by their number.
     pub(super) task_classes: Vec<TaskClass>,
     /// Chance that a runner of tasks ends before it connects.
@@ -83,9 +85,9 @@ pub(super) struct ApplicationWorld {
     pub(super) death: f64,
     pub(super) plant: Option<ApplicationBug>,
     /// By holder, lender and what is held: for `UnsignedCounters`.
-    pub(super) unsigned: BTreeMap<(AttemptId, AttemptId, HeldId), u64>,
+    pub(super) unsigned: BTreeMap<(RankId, RankId, HeldId), u64>,
     /// How processes ended, until the head learns of it.
-    pub(super) codes: BTreeMap<AttemptId, i32>,
+    pub(super) codes: BTreeMap<RankId, i32>,
     /// Jobs of actors.
     pub(super) jobs: BTreeMap<ActorId, JobId>,
     pub(super) last_tag: u64,
@@ -210,7 +212,7 @@ impl ApplicationWorld {
     }
 
     /// For `ForgottenHandover`: as if a runner that has ended had given back all tasks.
-    fn forget_handovers(&mut self, member: AttemptId, frame: &FromCoordinator) {
+    fn forget_handovers(&mut self, member: RankId, frame: &FromCoordinator) {
         if let FromCoordinator::MemberEnded { member: runner } = *frame
             && self.plant == Some(ApplicationBug::ForgottenHandover)
         {
@@ -226,7 +228,7 @@ impl ApplicationWorld {
 
     /// Whether the job of an actor has ended, and how its processes fared.
     pub(super) fn history(&self, actor: ActorId) -> ActorHistory {
-        let job = self.jobs.get(&actor);
+        let job = self.jobs.get(&self.ledger.gang_of(actor));
         let record = job.and_then(|job| self.head.jobs.get(job));
         let has_died = |job: &JobId| self.head.report(*job).is_some_and(|it| it.ended_attempts > 0);
         ActorHistory {
@@ -236,7 +238,7 @@ impl ApplicationWorld {
     }
 
     /// The process of a main or actor does its next step soon.
-    pub(super) fn step_soon(&mut self, member: AttemptId) {
+    pub(super) fn step_soon(&mut self, member: RankId) {
         self.after(STEP_DELAY, ApplicationEvent::Step(member));
     }
 

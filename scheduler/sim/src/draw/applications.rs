@@ -59,6 +59,7 @@ fn add_child(random: &mut Random, scenario: &mut Scenario, root: usize) {
         role,
         arguments: vec![text(&spec)],
         node: Some(store_node).filter(|_| role == RunnerRole::Store),
+        ranks: 1,
     };
     part(&mut spec, Entrypoint::Runner(work));
     if role == RunnerRole::Store {

@@ -41,6 +41,7 @@ fn the_parts_of_an_application_share_one_copy_of_its_program() {
         role: RunnerRole::Actor,
         arguments: vec![],
         node: None,
+        ranks: 1,
     };
     let child = JobSpec { entrypoint: Entrypoint::Runner(child), ..with_code() };
     let of_child = JobId::new(9).attempt(1);
@@ -104,6 +105,7 @@ fn a_part_that_comes_while_an_abandoned_copy_is_made_gets_one_of_its_own() {
             role: RunnerRole::Actor,
             arguments: vec![],
             node: None,
+            ranks: 1,
         };
         let spec = JobSpec { entrypoint: Entrypoint::Runner(work), ..with_code() };
         RunOrder { attempt: JobId::new(job).attempt(1), ..order(spec, 1) }

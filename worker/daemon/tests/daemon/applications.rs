@@ -38,7 +38,8 @@ fn root(code: &CodeSnapshot, workdir: &str, arguments: Vec<String>) -> Order {
 
 fn child(job: u64, code: &CodeSnapshot, workdir: &str, arguments: Vec<String>) -> Order {
     let (application, role) = (rank(1).attempt, RunnerRole::Actor);
-    let work = RunnerWork { application, program: "program.sh".into(), role, arguments, node: None };
+    let work =
+        RunnerWork { application, program: "program.sh".into(), role, arguments, node: None, ranks: 1 };
     part(job, code, workdir, Entrypoint::Runner(work))
 }
 
@@ -70,7 +71,7 @@ async fn the_parts_of_an_application_share_a_program_and_find_each_other() {
         let lines: Vec<&str> = output.lines().collect();
         assert_eq!(lines[..2], [role, &workdir]);
         let access: ApplicationAccess = serde_json::from_str(lines[2]).unwrap();
-        assert_eq!((access.application, access.member), (rank(1).attempt, rank(job).attempt));
+        assert_eq!((access.application, access.member), (rank(1).attempt, rank(job)));
         assert_eq!(access.credentials.secret, ApplicationSecret([7; 32]));
         assert_eq!(access.credentials.token.is_some(), job == 1);
         assert_eq!((&access.directory, &access.code), (&sockets, &code));

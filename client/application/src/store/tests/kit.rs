@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cohabit_application_core::{CallError, FromStore, ObjectId, StoreFigures, ToStore};
 use cohabit_memory::{Buffer, MemoryMapping, ObjectWriter, read_object};
-use cohabit_types::{ApplicationSecret, AttemptId, JobId};
+use cohabit_types::{ApplicationSecret, JobId, RankId};
 use futures::FutureExt;
 use tempfile::TempDir;
 use tokio::net::UnixStream;
@@ -23,12 +23,12 @@ use crate::transport::{HelloCheck, SocketDirectory, SocketName, StoreHello, intr
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const SECRET: ApplicationSecret = ApplicationSecret([7; 32]);
 /// The process that has the store.
-pub(super) const ROOT: AttemptId = member(1);
-pub(super) const MAKER: AttemptId = member(2);
-pub(super) const READER: AttemptId = member(3);
+pub(super) const ROOT: RankId = member(1);
+pub(super) const MAKER: RankId = member(2);
+pub(super) const READER: RankId = member(3);
 
-pub(super) const fn member(job: u64) -> AttemptId {
-    JobId::new(job).attempt(1)
+pub(super) const fn member(job: u64) -> RankId {
+    JobId::new(job).attempt(1).rank(0)
 }
 
 /// The object of a maker with this number.
@@ -87,12 +87,12 @@ impl TestStore {
         NodeStore::start(directory, check, settings, outlets).unwrap()
     }
 
-    pub(super) fn link(&self, own: AttemptId) -> StoreLink {
+    pub(super) fn link(&self, own: RankId) -> StoreLink {
         StoreLink::new(Arc::clone(&self.directory), SECRET, own, ROOT)
     }
 
     /// A connection of a process that says what it wants.
-    pub(super) async fn connect(&self, secret: ApplicationSecret, from: AttemptId) -> UnixStream {
+    pub(super) async fn connect(&self, secret: ApplicationSecret, from: RankId) -> UnixStream {
         connect(&self.directory, secret, from).await
     }
 
@@ -117,7 +117,7 @@ impl TestStore {
 pub(super) async fn connect(
     directory: &SocketDirectory,
     secret: ApplicationSecret,
-    from: AttemptId,
+    from: RankId,
 ) -> UnixStream {
     let mut stream = directory.connect(SocketName::Store).await.unwrap();
     introduce(&mut stream, &StoreHello { secret, from, to: ROOT }).await.unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cohabit_application_core::{FetchFailure, NodeNumber};
 use cohabit_net::ApplicationTls;
 use cohabit_types::{
-    ApplicationAccess, ApplicationCredentials, ApplicationSecret, AttemptId, Bytes, CodeSnapshot,
-    ContentHash, Rendezvous,
+    ApplicationAccess, ApplicationCredentials, ApplicationSecret, Bytes, CodeSnapshot, ContentHash, RankId,
+    Rendezvous,
 };
 use tokio::task::{LocalSet, spawn_local};
 
@@ -17,9 +17,9 @@ use super::nodes::{TestNode, failed};
 use crate::transport::{HelloCheck, NetworkAdmission, NetworkPort};
 
 /// What the process of a store gets from its worker.
-fn access(own: AttemptId, secret: ApplicationSecret, test: Option<&TestStore>) -> ApplicationAccess {
+fn access(own: RankId, secret: ApplicationSecret, test: Option<&TestStore>) -> ApplicationAccess {
     ApplicationAccess {
-        application: ROOT,
+        application: ROOT.attempt,
         member: own,
         credentials: ApplicationCredentials { secret, token: None },
         code: CodeSnapshot {

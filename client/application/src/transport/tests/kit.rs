@@ -9,8 +9,8 @@ use bytes::BytesMut;
 use cohabit_application_core::{LinkNumber, Packet, SessionHello};
 use cohabit_net::ApplicationTls;
 use cohabit_types::{
-    ApplicationAccess, ApplicationCredentials, ApplicationSecret, AttemptId, Bytes, CodeSnapshot,
-    ContentHash, JobId, Rendezvous,
+    ApplicationAccess, ApplicationCredentials, ApplicationSecret, Bytes, CodeSnapshot, ContentHash, JobId,
+    RankId, Rendezvous,
 };
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -25,14 +25,14 @@ use crate::transport::{
 
 pub(super) const SECRET: ApplicationSecret = ApplicationSecret([7; 32]);
 /// The process with the port.
-pub(super) const PORT: AttemptId = member(1);
+pub(super) const PORT: RankId = member(1);
 /// Another process of that node.
-pub(super) const CALLEE: AttemptId = member(2);
+pub(super) const CALLEE: RankId = member(2);
 /// A process of another node.
-pub(super) const CALLER: AttemptId = member(3);
+pub(super) const CALLER: RankId = member(3);
 
-pub(super) const fn member(job: u64) -> AttemptId {
-    JobId::new(job).attempt(1)
+pub(super) const fn member(job: u64) -> RankId {
+    JobId::new(job).attempt(1).rank(0)
 }
 
 /// A node whose port is in the process [`PORT`], which hosts an echo, as [`CALLEE`] does.
@@ -72,7 +72,7 @@ impl TestNode {
 
 fn access(folder: &TempDir) -> ApplicationAccess {
     ApplicationAccess {
-        application: PORT,
+        application: PORT.attempt,
         member: PORT,
         credentials: ApplicationCredentials { secret: SECRET, token: None },
         code: CodeSnapshot {
@@ -91,12 +91,12 @@ fn access(folder: &TempDir) -> ApplicationAccess {
     }
 }
 
-pub(super) const fn check(own: AttemptId) -> HelloCheck {
+pub(super) const fn check(own: RankId) -> HelloCheck {
     HelloCheck { secret: SECRET, own }
 }
 
 /// What a caller says.
-pub(super) fn hello_to(to: AttemptId, hello: SessionHello) -> MemberHello {
+pub(super) fn hello_to(to: RankId, hello: SessionHello) -> MemberHello {
     assert_eq!(to, hello.to);
     MemberHello { secret: SECRET, purpose: HelloPurpose::Calls, hello }
 }
@@ -137,7 +137,7 @@ impl FrameHandler for TestConnection {
 }
 
 impl TestEnd {
-    fn new(own: AttemptId, peer: AttemptId, echoes: bool) -> Rc<TestEnd> {
+    fn new(own: RankId, peer: RankId, echoes: bool) -> Rc<TestEnd> {
         let session = RefCell::new(SessionEnd::new(own, peer));
         Rc::new(TestEnd { session, received: RefCell::default(), echoes, changed: Notify::new() })
     }
@@ -172,7 +172,7 @@ pub(super) struct EchoingProcess {
 }
 
 impl EchoingProcess {
-    fn new(own: AttemptId) -> Rc<EchoingProcess> {
+    fn new(own: RankId) -> Rc<EchoingProcess> {
         let admission = NetworkAdmission::new(ApplicationTls::new(&SECRET), check(own));
         Rc::new(EchoingProcess { admission, end: TestEnd::new(own, CALLER, true), admitted: Cell::new(0) })
     }
@@ -192,7 +192,7 @@ impl EchoingProcess {
 /// A process of another node that calls.
 pub(super) struct CallingProcess {
     pub(super) end: Rc<TestEnd>,
-    to: AttemptId,
+    to: RankId,
     at: Rendezvous,
     tls: ApplicationTls,
     /// How many connections were opened.
@@ -200,7 +200,7 @@ pub(super) struct CallingProcess {
 }
 
 impl CallingProcess {
-    pub(super) fn new(at: &Rendezvous, to: AttemptId, secret: ApplicationSecret) -> Rc<CallingProcess> {
+    pub(super) fn new(at: &Rendezvous, to: RankId, secret: ApplicationSecret) -> Rc<CallingProcess> {
         Rc::new(CallingProcess {
             end: TestEnd::new(CALLER, to, false),
             to,

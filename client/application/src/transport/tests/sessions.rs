@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use cohabit_types::{AttemptId, Rendezvous};
+use cohabit_types::{RankId, Rendezvous};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
@@ -62,7 +62,7 @@ impl CuttingProxy {
 }
 
 /// Sends 10,000 frames to a process of another node, which sends them back, over 20 connections that are cut.
-async fn survives_cuts(to: AttemptId) {
+async fn survives_cuts(to: RankId) {
     let node = TestNode::start();
     let proxy = CuttingProxy::start(&node.at, 20).await;
     let caller = CallingProcess::new(&proxy.at, to, SECRET);

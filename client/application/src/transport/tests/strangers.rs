@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cohabit_application_core::{LinkNumber, SessionHello};
 use cohabit_net::ApplicationTls;
-use cohabit_types::{ApplicationSecret, AttemptId};
+use cohabit_types::{ApplicationSecret, RankId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
@@ -23,11 +23,11 @@ async fn local<T>(test: impl Future<Output = T>) -> T {
     LocalSet::new().run_until(test).await
 }
 
-fn greeting(to: AttemptId) -> [u8; 24] {
+fn greeting(to: RankId) -> [u8; 28] {
     NetworkGreeting { to, kind: GreetingKind::Session }.to_bytes()
 }
 
-fn hello_frame(to: AttemptId) -> Vec<u8> {
+fn hello_frame(to: RankId) -> Vec<u8> {
     let hello = SessionHello { from: CALLER, to, link: LinkNumber(1), received: 0 };
     let mut bytes = Vec::new();
     append_frame(&hello_to(to, hello), 1 << 10, &mut bytes).unwrap();
@@ -144,7 +144,7 @@ async fn who_says_nothing_is_cut_off_after_five_seconds() {
 }
 
 /// Lets a member in although 64 others have said so much and no more.
-async fn comes_in_beside(said: &[u8], to: AttemptId) {
+async fn comes_in_beside(said: &[u8], to: RankId) {
     let node = TestNode::start();
     let mut silent: Vec<TcpStream> = Vec::new();
     for _ in 0..MOST_STRANGERS {

@@ -1,5 +1,6 @@
 //! Three stores that store, want, fetch, drop and are lost, with frames on their way in both directions.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
@@ -151,9 +152,13 @@ impl Model {
         self.change(|it, told| it.stored(object, 9, StoredAt::Place(node), told));
     }
 
-    /// A node has an object: a fetch that began before may be answered without it.
     fn put(&mut self, object: ObjectId, node: NodeNumber) {
         self.places.insert((object, node), PlaceModel::Original);
+        self.outdate_fetches(object, node);
+    }
+
+    /// A node has an object from now on: a fetch that began before may be answered without it.
+    fn outdate_fetches(&mut self, object: ObjectId, node: NodeNumber) {
         let begun = self.begun.iter_mut().filter(|((it, _), _)| *it == object);
         let of_node = begun.flat_map(|(_, begun)| begun).filter(|fetch| fetch.from == node);
         for fetch in of_node.filter(|fetch| fetch.wish == WishModel::Lives) {
@@ -261,7 +266,10 @@ impl Model {
                 let begun = self.begun.get_mut(&(object, node)).and_then(VecDeque::pop_front);
                 match (&result, begun.map(|fetch| (fetch.wish, fetch.from))) {
                     (Ok(()), Some((WishModel::Lives | WishModel::Outdated, _))) => {
-                        self.places.entry((object, node)).or_insert(PlaceModel::Copy);
+                        if let Entry::Vacant(place) = self.places.entry((object, node)) {
+                            place.insert(PlaceModel::Copy);
+                            self.outdate_fetches(object, node);
+                        }
                     }
                     (Err(FetchFailure::Missing), Some((WishModel::Lives, from))) => {
                         self.places.remove(&(object, from));

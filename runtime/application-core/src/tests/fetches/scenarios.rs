@@ -210,3 +210,16 @@ fn a_wish_waits_for_the_next_store_of_a_node_which_may_have_the_object() {
     let listens = told(|all| it.node_listens(node(1), all));
     assert_eq!(listens, [fetch(2, 1, 1), fetch(2, 2, 1), free(1, 3)]);
 }
+
+#[test]
+fn what_a_node_lacked_before_it_fetched_it_says_nothing() {
+    let mut it = one_place();
+    assert_eq!(wants(&mut it, 1, 2), [fetch(2, 1, 0)]);
+    told(|all| it.node_lost(node(0), NextStore::None, all));
+    assert_eq!(stored(&mut it, 1, 1), [], "the first wish is still being served");
+    assert_eq!(wants(&mut it, 1, 0), [fetch(0, 1, 1)]);
+    assert_eq!(fetched(&mut it, 1, 0), []);
+    let missing = told(|all| it.fetched(object(1), node(2), Err(FetchFailure::Missing), all));
+    assert_eq!(missing, [fetch(2, 1, 1)]);
+    assert_eq!(it.places()[&object(1)], [node(0), node(1)], "it is still known that node 0 has it");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -89,16 +89,16 @@ struct Node {
     memory: BTreeMap<ObjectId, u64>,
     disk: BTreeMap<ObjectId, u64>,
     sizes: BTreeMap<ObjectId, (u64, ObjectKind)>,
-    unfilled: BTreeMap<ObjectId, AttemptId>,
+    unfilled: BTreeMap<ObjectId, RankId>,
     spilling: Vec<ObjectId>,
     returning: Vec<ObjectId>,
-    mappings: Vec<(ObjectId, AttemptId)>,
+    mappings: Vec<(ObjectId, RankId)>,
     /// Complete primaries that somebody holds.
     precious: Vec<ObjectId>,
     freed: BTreeSet<ObjectId>,
     /// Requests without an answer.
-    reservations: BTreeMap<ObjectId, AttemptId>,
-    readers: Vec<(ObjectId, AttemptId)>,
+    reservations: BTreeMap<ObjectId, RankId>,
+    readers: Vec<(ObjectId, RankId)>,
     /// Objects that wait for room, in order.
     queue: VecDeque<ObjectId>,
     /// Questions that the coordinator has not answered.
@@ -209,7 +209,7 @@ impl Node {
         self.freed.insert(object);
     }
 
-    fn refuse(&mut self, object: ObjectId, to: AttemptId, reason: StoreRefusal) {
+    fn refuse(&mut self, object: ObjectId, to: RankId, reason: StoreRefusal) {
         if self.reservations.get(&object) == Some(&to) {
             self.reservations.remove(&object);
             self.queue.retain(|it| *it != object);
@@ -223,7 +223,7 @@ impl Node {
         }
     }
 
-    fn answer(&mut self, object: ObjectId, to: AttemptId) {
+    fn answer(&mut self, object: ObjectId, to: RankId) {
         let place = self.readers.iter().position(|it| *it == (object, to)).expect("it was wanted");
         self.readers.remove(place);
     }
@@ -255,7 +255,7 @@ impl Node {
         }
     }
 
-    fn member_ended(&mut self, by: AttemptId) {
+    fn member_ended(&mut self, by: RankId) {
         self.mappings.retain(|(_, member)| *member != by);
         self.readers.retain(|(_, member)| *member != by);
         for object in self.queue.clone() {
@@ -264,7 +264,7 @@ impl Node {
         self.abandoned(by);
     }
 
-    fn abandoned(&mut self, by: AttemptId) {
+    fn abandoned(&mut self, by: RankId) {
         let given_up: Vec<ObjectId> =
             self.reservations.extract_if(.., |_, it| *it == by).map(|it| it.0).collect();
         self.queue.retain(|it| !given_up.contains(it));
@@ -320,7 +320,7 @@ impl Run {
         (self.last > 0).then(|| object(which as u64 % self.last + 1))
     }
 
-    fn reserve(&mut self, bytes: u64, kind: ObjectKind, maker: AttemptId) {
+    fn reserve(&mut self, bytes: u64, kind: ObjectKind, maker: RankId) {
         self.last += 1;
         let object = object(self.last);
         self.node.sizes.insert(object, (bytes, kind));
@@ -339,13 +339,13 @@ impl Run {
         self.step(|store, out| store.filled(object, out));
     }
 
-    fn want(&mut self, object: ObjectId, by: AttemptId) {
+    fn want(&mut self, object: ObjectId, by: RankId) {
         self.node.readers.push((object, by));
         self.step(|store, out| store.wanted(object, by, out));
         self.node.note_waiting(object);
     }
 
-    fn map(&mut self, object: ObjectId, by: AttemptId) {
+    fn map(&mut self, object: ObjectId, by: RankId) {
         let is_whole = self.node.memory.contains_key(&object) && self.node.is_complete(object);
         if is_whole && !self.node.returning.contains(&object) {
             self.node.mappings.push((object, by));
@@ -374,7 +374,7 @@ impl Run {
         self.step(|store, out| store.abandoned(object, by, out));
     }
 
-    fn forget(&mut self, maker: AttemptId, keep: usize) {
+    fn forget(&mut self, maker: RankId, keep: usize) {
         let keep: BTreeSet<ObjectId> = self.known(keep).into_iter().collect();
         let named = self.node.sizes.keys().filter(|it| it.maker == maker && !keep.contains(it));
         let named: BTreeSet<ObjectId> = named.copied().collect();
@@ -457,7 +457,7 @@ impl Run {
     }
 
     /// As large as it was, and by any process.
-    fn remake(&mut self, object: ObjectId, maker: AttemptId) {
+    fn remake(&mut self, object: ObjectId, maker: RankId) {
         let Node { reservations, memory, disk, to_fetch, .. } = &self.node;
         let is_here = memory.contains_key(&object) || disk.contains_key(&object);
         if is_here || reservations.contains_key(&object) || to_fetch.contains(&object) {

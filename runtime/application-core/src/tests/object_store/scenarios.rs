@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::super::kit::{effects, member};
 use crate::ObjectKind::{Copy, Primary};
@@ -17,8 +17,8 @@ use crate::{
 };
 
 const MIB: u64 = 1 << 20;
-pub(super) const MAKER: AttemptId = member(2);
-pub(super) const READER: AttemptId = member(3);
+pub(super) const MAKER: RankId = member(2);
+pub(super) const READER: RankId = member(3);
 const MOST: usize = 100;
 
 pub(super) const fn object(number: u64) -> ObjectId {
@@ -37,7 +37,7 @@ pub(super) fn drop_at(number: u64, place: ObjectPlace) -> ObjectStoreEffect {
     Drop { object: object(number), place }
 }
 
-pub(super) fn refuse(number: u64, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
+pub(super) fn refuse(number: u64, to: RankId, reason: StoreRefusal) -> ObjectStoreEffect {
     Refuse { object: object(number), to, reason }
 }
 
@@ -101,7 +101,7 @@ impl CheckedStore {
         self.step(|it, out| it.filled(object(number), out))
     }
 
-    pub(super) fn timed_out(&mut self, number: u64, by: AttemptId) -> Vec<ObjectStoreEffect> {
+    pub(super) fn timed_out(&mut self, number: u64, by: RankId) -> Vec<ObjectStoreEffect> {
         self.step(|it, out| it.timed_out(object(number), by, out))
     }
 

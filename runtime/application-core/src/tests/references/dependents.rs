@@ -1,7 +1,7 @@
 //! Calls wait for the values that they need, and fail with them.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::super::kit::{MAIN, ROOT, actor, class, effects, handle, inline, member, task, write};
 use super::kit::{
@@ -12,7 +12,7 @@ use crate::{
     MemberEffect, ObjectId, ObjectValue, RequestNumber, TaskSpec, ToCallee, ToCaller, ToCoordinator,
 };
 
-const CALLEE: AttemptId = member(5);
+const CALLEE: RankId = member(5);
 
 #[test]
 fn a_task_is_sent_when_all_that_it_needs_is_known() {
@@ -45,8 +45,8 @@ fn a_task_that_waits_counts_for_its_caller_and_can_be_cancelled() {
 /// A main that holds actor 1, which is ready.
 fn main_with_actor() -> Member {
     let mut main = main();
-    let created = FromCoordinator::Created { request: RequestNumber(1), result: Ok(actor(1)) };
-    effects(|all| main.receive(created, all));
+    let found = FromCoordinator::Found { request: RequestNumber(1), actor: Some(actor(1)) };
+    effects(|all| main.receive(found, all));
     let first = calls(&mut main, &[]);
     assert_eq!(first, [MemberEffect::ToCoordinator(ToCoordinator::Watch { actor: actor(1) })]);
     let state = ActorState::Ready { member: CALLEE, incarnation: IncarnationNumber(1) };

@@ -1,106 +1,96 @@
 //! Objects at the coordinator: who is told of them, who holds them, and what is left when processes end.
 
 use bytes::Bytes;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
-use super::super::kit::{MAIN, ROOT, actor, effects, member, root_node, spec};
+use super::super::kit::{MAIN, ROOT, actor, actor_spec, effects, gang, member, root_node};
 use super::kit::{carried, leaf, object, own, ready, reference, shared_inline, stored, watch};
 use crate::{
     ActorSpec, CallError, Carried, CarriedValue, Construction, Coordinator, CoordinatorEffect,
-    FromCoordinator, FromDirectory, HeldId, IncarnationNumber, Member, MemberEffect, ObjectId, RequestNumber,
-    RunnerReport, RunnerState, SharedValue, ToCoordinator, ToDirectory, ToStore,
+    FromCoordinator, FromDirectory, HeldId, IncarnationNumber, Member, MemberEffect, ObjectId, OnPanic,
+    RequestNumber, RunnerReport, RunnerState, SharedValue, ToCoordinator, ToDirectory, ToStore,
 };
 
-const A: AttemptId = member(3);
-const B: AttemptId = member(4);
+const A: RankId = member(3);
+const B: RankId = member(4);
 
 /// A main and two other processes are connected.
 fn application() -> Coordinator {
     let mut it = Coordinator::new(ROOT, root_node(), None, None);
     for name in [MAIN, A, B] {
         effects(|all| {
-            it.main(name.job, all);
+            it.main(name.job(), all);
             it.connected(name, "n0", all);
         });
     }
     it
 }
 
-fn says(it: &mut Coordinator, from: AttemptId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
+fn says(it: &mut Coordinator, from: RankId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
     effects(|all| it.received(from, frame, all))
 }
 
-fn tells(it: &mut Coordinator, from: AttemptId, report: ToDirectory) -> Vec<CoordinatorEffect> {
+fn tells(it: &mut Coordinator, from: RankId, report: ToDirectory) -> Vec<CoordinatorEffect> {
     says(it, from, ToCoordinator::Object(report))
 }
 
 fn shares(
     it: &mut Coordinator,
-    from: AttemptId,
+    from: RankId,
     object: ObjectId,
     value: Option<SharedValue>,
 ) -> Vec<CoordinatorEffect> {
     tells(it, from, ToDirectory::Share { object, value })
 }
 
-fn watches(
-    it: &mut Coordinator,
-    by: AttemptId,
-    object: ObjectId,
-    lender: AttemptId,
-) -> Vec<CoordinatorEffect> {
+fn watches(it: &mut Coordinator, by: RankId, object: ObjectId, lender: RankId) -> Vec<CoordinatorEffect> {
     tells(it, by, ToDirectory::Watch { object, lender })
 }
 
 fn stores(
     it: &mut Coordinator,
-    from: AttemptId,
+    from: RankId,
     object: ObjectId,
     carries: Vec<Carried>,
 ) -> Vec<CoordinatorEffect> {
     tells(it, from, ToDirectory::Stored { stored: stored(object, !carries.is_empty()), carries })
 }
 
-fn opens(it: &mut Coordinator, by: AttemptId, object: ObjectId) -> Vec<CoordinatorEffect> {
+fn opens(it: &mut Coordinator, by: RankId, object: ObjectId) -> Vec<CoordinatorEffect> {
     tells(it, by, ToDirectory::Open { request: RequestNumber(1), object })
 }
 
-fn lends(it: &mut Coordinator, by: AttemptId, object: ObjectId, to: AttemptId) {
+fn lends(it: &mut Coordinator, by: RankId, object: ObjectId, to: RankId) {
     assert_eq!(says(it, by, ToCoordinator::Lend { held: reference(object), to }), []);
 }
 
-fn releases(
-    it: &mut Coordinator,
-    by: AttemptId,
-    object: ObjectId,
-    lender: AttemptId,
-) -> Vec<CoordinatorEffect> {
+fn releases(it: &mut Coordinator, by: RankId, object: ObjectId, lender: RankId) -> Vec<CoordinatorEffect> {
     says(it, by, ToCoordinator::Release { held: reference(object), settled: vec![(lender, 1)] })
 }
 
 fn closes(
     it: &mut Coordinator,
-    by: AttemptId,
-    member: AttemptId,
+    by: RankId,
+    member: RankId,
     settled: &[(HeldId, u64)],
 ) -> Vec<CoordinatorEffect> {
     says(it, by, ToCoordinator::Closed { member, settled: settled.to_vec() })
 }
 
-fn dies(it: &mut Coordinator, member: AttemptId) -> Vec<CoordinatorEffect> {
+fn dies(it: &mut Coordinator, member: RankId) -> Vec<CoordinatorEffect> {
     let state = RunnerState::Ended { code: 1, text: "its process ended with 1".to_owned() };
-    effects(|all| it.report(member.job, RunnerReport { ended_attempts: 1, state }, all))
+    effects(|all| it.report(member.job(), RunnerReport { ended_attempts: 1, state }, all))
 }
 
-fn news(to: AttemptId, news: FromDirectory) -> CoordinatorEffect {
+fn news(to: RankId, news: FromDirectory) -> CoordinatorEffect {
     CoordinatorEffect::Send { to, frame: FromCoordinator::Object(news) }
 }
 
-fn known(to: AttemptId, object: ObjectId, value: SharedValue) -> CoordinatorEffect {
+fn known(to: RankId, object: ObjectId, value: SharedValue) -> CoordinatorEffect {
     news(to, FromDirectory::Known { object, value })
 }
 
-fn opened(to: AttemptId, carries: Vec<Carried>) -> CoordinatorEffect {
+fn opened(to: RankId, carries: Vec<Carried>) -> CoordinatorEffect {
     news(to, FromDirectory::Opened { request: RequestNumber(1), carries })
 }
 
@@ -108,11 +98,11 @@ const fn free(object: ObjectId) -> CoordinatorEffect {
     CoordinatorEffect::OwnStore(ToStore::Free { object })
 }
 
-fn ended(to: AttemptId, member: AttemptId) -> CoordinatorEffect {
+fn ended(to: RankId, member: RankId) -> CoordinatorEffect {
     CoordinatorEffect::Send { to, frame: FromCoordinator::MemberEnded { member } }
 }
 
-fn lost(process: AttemptId) -> SharedValue {
+fn lost(process: RankId) -> SharedValue {
     let text = format!("process {process}, which waited for its value, has ended: make it again");
     SharedValue::Failed(CallError::ObjectLost(text))
 }
@@ -283,20 +273,21 @@ fn a_question_that_overtakes_the_word_of_its_object_waits_for_it() {
 fn a_constructor_waits_for_what_it_needs() {
     let mut it = application();
     shares(&mut it, MAIN, own(1), None);
-    let spec = ActorSpec { needs: vec![own(1)], ..spec() };
+    let spec = ActorSpec { needs: vec![own(1)], ..actor_spec() };
     let carries = vec![carried(own(1), CarriedValue::Shared)];
-    let create =
-        ToCoordinator::Create { request: RequestNumber(1), spec: spec.clone(), carries: carries.clone() };
+    let (request, gang) = (RequestNumber(1), gang(vec![spec.clone()]));
+    let create = ToCoordinator::Create { request, gang, carries: vec![carries.clone()] };
     says(&mut it, MAIN, create);
     assert_eq!(releases(&mut it, MAIN, own(1), ROOT), [], "the arguments hold it");
     let (process, incarnation) = (member(9), IncarnationNumber(1));
-    effects(|all| it.submitted(actor(1), Ok(process.job), all));
+    effects(|all| it.submitted(actor(1), Ok(process.job()), all));
     let ActorSpec { kind, concurrency, arguments, needs, .. } = spec;
     let construction = Construction {
         actor: actor(1),
         kind,
         incarnation,
         concurrency,
+        on_panic: OnPanic::Reconstruct,
         arguments: arguments.clone(),
         needs: needs.clone(),
         carries,

@@ -1,7 +1,7 @@
 //! What the scenarios of references share.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::super::kit::{MAIN, ROOT, class, effects, inline, member, task};
 use crate::{
@@ -10,11 +10,11 @@ use crate::{
     ToCoordinator, ToDirectory,
 };
 
-pub(super) const RUNNER: AttemptId = member(3);
+pub(super) const RUNNER: RankId = member(3);
 /// How large the values are of which two do not travel with one frame.
 pub(super) const LARGE: usize = 600 << 10;
 
-pub(super) const fn object(maker: AttemptId, number: u64) -> ObjectId {
+pub(super) const fn object(maker: RankId, number: u64) -> ObjectId {
     ObjectId { maker, number }
 }
 
@@ -52,15 +52,15 @@ pub(super) const fn share(object: ObjectId, value: Option<SharedValue>) -> Membe
     to_directory(ToDirectory::Share { object, value })
 }
 
-pub(super) const fn watch(object: ObjectId, lender: AttemptId) -> MemberEffect {
+pub(super) const fn watch(object: ObjectId, lender: RankId) -> MemberEffect {
     to_directory(ToDirectory::Watch { object, lender })
 }
 
-pub(super) const fn lend(held: HeldId, to: AttemptId) -> MemberEffect {
+pub(super) const fn lend(held: HeldId, to: RankId) -> MemberEffect {
     MemberEffect::ToCoordinator(ToCoordinator::Lend { held, to })
 }
 
-pub(super) fn release(held: HeldId, settled: &[(AttemptId, u64)]) -> MemberEffect {
+pub(super) fn release(held: HeldId, settled: &[(RankId, u64)]) -> MemberEffect {
     MemberEffect::ToCoordinator(ToCoordinator::Release { held, settled: settled.to_vec() })
 }
 

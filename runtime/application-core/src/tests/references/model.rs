@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// The one that may end.
-const MORTAL: AttemptId = member(4);
-const MEMBERS: [AttemptId; 3] = [member(2), member(3), MORTAL];
+const MORTAL: RankId = member(4);
+const MEMBERS: [RankId; 3] = [member(2), member(3), MORTAL];
 /// Two values of this size do not travel with one frame.
 const LARGE: usize = 600 << 10;
 
@@ -61,16 +61,16 @@ struct Process {
 
 struct World {
     coordinator: Coordinator,
-    processes: BTreeMap<AttemptId, Process>,
-    to_coordinator: BTreeMap<AttemptId, VecDeque<ToCoordinator>>,
-    from_coordinator: BTreeMap<AttemptId, VecDeque<FromCoordinator>>,
+    processes: BTreeMap<RankId, Process>,
+    to_coordinator: BTreeMap<RankId, VecDeque<ToCoordinator>>,
+    from_coordinator: BTreeMap<RankId, VecDeque<FromCoordinator>>,
     /// By caller and callee.
-    calls: BTreeMap<(AttemptId, AttemptId), VecDeque<ToCallee>>,
-    answers: BTreeMap<(AttemptId, AttemptId), VecDeque<ToCaller>>,
+    calls: BTreeMap<(RankId, RankId), VecDeque<ToCallee>>,
+    answers: BTreeMap<(RankId, RankId), VecDeque<ToCaller>>,
     last_tag: u64,
     tags: BTreeMap<ObjectId, u64>,
     /// The tags of calls without references.
-    plain: BTreeMap<(AttemptId, CallNumber), u64>,
+    plain: BTreeMap<(RankId, CallNumber), u64>,
     /// Those that may have no value.
     fallible: BTreeSet<ObjectId>,
     store: BTreeMap<ObjectId, Bytes>,
@@ -92,7 +92,7 @@ impl Draw {
         (0..count).map(|_| all[self.below(all.len())]).collect()
     }
 
-    fn who(&mut self) -> AttemptId {
+    fn who(&mut self) -> RankId {
         MEMBERS[self.below(MEMBERS.len())]
     }
 }
@@ -121,7 +121,7 @@ impl World {
                 Process { core, variables, running, awaited: BTreeSet::new(), opens: BTreeMap::new() };
             it.processes.insert(name, process);
             effects(|all| {
-                it.coordinator.main(name.job, all);
+                it.coordinator.main(name.job(), all);
                 it.coordinator.connected(name, "n0", all);
             });
             it.act(name, |core, all| core.receive(FromCoordinator::ServeTasks { class: class() }, all));
@@ -133,7 +133,7 @@ impl World {
         it
     }
 
-    fn act<T>(&mut self, who: AttemptId, act: impl FnOnce(&mut Member, &mut Vec<MemberEffect>) -> T) -> T {
+    fn act<T>(&mut self, who: RankId, act: impl FnOnce(&mut Member, &mut Vec<MemberEffect>) -> T) -> T {
         let mut all = Vec::new();
         let result = act(&mut self.processes.get_mut(&who).unwrap().core, &mut all);
         let mut all = VecDeque::from(all);
@@ -147,7 +147,7 @@ impl World {
         result
     }
 
-    fn carry_out(&mut self, who: AttemptId, effect: MemberEffect) -> Vec<MemberEffect> {
+    fn carry_out(&mut self, who: RankId, effect: MemberEffect) -> Vec<MemberEffect> {
         let process = self.processes.get_mut(&who).unwrap();
         let mut more = Vec::new();
         if let MemberEffect::ToCoordinator(frame) = effect {
@@ -188,7 +188,7 @@ impl World {
         self.last_tag
     }
 
-    fn variables(&self, who: AttemptId) -> Vec<ObjectId> {
+    fn variables(&self, who: RankId) -> Vec<ObjectId> {
         self.processes[&who].variables.clone()
     }
 
@@ -235,7 +235,7 @@ impl World {
         self.processes.get_mut(&who).unwrap().variables.push(object);
     }
 
-    fn store(&mut self, who: AttemptId, tag: u64, references: &[ObjectId]) -> StoredObject {
+    fn store(&mut self, who: RankId, tag: u64, references: &[ObjectId]) -> StoredObject {
         let bytes = encode(tag, references);
         let carries: Vec<HeldId> = references.iter().map(|it| HeldId::Object(*it)).collect();
         let size = bytes.len() as u64;
@@ -244,7 +244,7 @@ impl World {
         self.act(who, |core, all| core.stored(object, size, &carries, all))
     }
 
-    fn release(&mut self, who: AttemptId, all: &[ObjectId]) {
+    fn release(&mut self, who: RankId, all: &[ObjectId]) {
         all.iter().for_each(|it| self.act(who, |core, more| core.release(HeldId::Object(*it), more)));
     }
 
@@ -259,7 +259,7 @@ impl World {
     }
 
     /// Somebody reads the value of a reference, and takes the references in it.
-    fn read(&mut self, who: AttemptId, object: ObjectId) {
+    fn read(&mut self, who: RankId, object: ObjectId) {
         let Some(value) = self.look(who, object) else { return };
         let bytes = match value {
             ObjectValue::Inline(bytes) => bytes,
@@ -279,7 +279,7 @@ impl World {
     }
 
     /// The value of a reference, which has to be the right one.
-    fn look(&mut self, who: AttemptId, object: ObjectId) -> Option<ObjectValue> {
+    fn look(&mut self, who: RankId, object: ObjectId) -> Option<ObjectValue> {
         let process = self.processes.get_mut(&who).unwrap();
         let Some(value) = process.core.object_value(object) else {
             process.awaited.insert(object);
@@ -304,7 +304,7 @@ impl World {
     }
 
     /// A task that has started goes on to its end, unless it needs what is not known. Whether one has ended.
-    fn end_task(&mut self, who: AttemptId, draw: &mut Draw) -> bool {
+    fn end_task(&mut self, who: RankId, draw: &mut Draw) -> bool {
         let Some(process) = self.processes.get_mut(&who).filter(|it| !it.running.is_empty()) else {
             return false;
         };
@@ -362,7 +362,7 @@ impl World {
         self.fallible.extend(later);
     }
 
-    fn deliver_to_coordinator(&mut self, from: AttemptId) -> bool {
+    fn deliver_to_coordinator(&mut self, from: RankId) -> bool {
         let Some(frame) = self.to_coordinator.get_mut(&from).and_then(VecDeque::pop_front) else {
             return false;
         };
@@ -431,7 +431,7 @@ impl World {
             self.from_coordinator.remove(&MORTAL);
             let state = RunnerState::Ended { code: 1, text: "its process ended with 1".to_owned() };
             let report = RunnerReport { ended_attempts: 1, state };
-            let all = effects(|all| self.coordinator.report(MORTAL.job, report, all));
+            let all = effects(|all| self.coordinator.report(MORTAL.job(), report, all));
             self.carry_out_coordinator(all);
         }
     }
@@ -474,7 +474,7 @@ impl World {
 
     fn finish(&mut self) {
         self.settle();
-        let living: Vec<AttemptId> = self.processes.keys().copied().collect();
+        let living: Vec<RankId> = self.processes.keys().copied().collect();
         for who in &living {
             assert_eq!(self.processes[who].running.len(), 0, "every task has had what it needs");
             for object in self.variables(*who) {

@@ -20,8 +20,8 @@ fn keep(main: &mut Member, value: &'static str, carries: &[crate::HeldId]) -> Ve
 /// The main holds actor 8.
 fn main_with_actor() -> Member {
     let mut main = main();
-    let created = FromCoordinator::Created { request: RequestNumber(1), result: Ok(crate::ActorId(8)) };
-    effects(|all| main.receive(created, all));
+    let found = FromCoordinator::Found { request: RequestNumber(1), actor: Some(crate::ActorId(8)) };
+    effects(|all| main.receive(found, all));
     main
 }
 

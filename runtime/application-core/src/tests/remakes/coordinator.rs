@@ -1,19 +1,20 @@
 //! What the coordinator remembers of tasks, and whom it asks to run them again.
 
 use bytes::Bytes;
-use cohabit_types::AttemptId;
+use cohabit_types::RankId;
 
 use super::super::kit::{MAIN, ROOT, address, class, effects, member, root_node};
 use crate::{
     CallError, Carried, CarriedValue, Coordinator, CoordinatorEffect, FromCoordinator, FromDirectory,
-    FromStore, HeldId, Lineage, NodeNumber, ObjectId, StoredObject, ToCoordinator, ToDirectory, ToStore,
+    FromStore, HeldId, Lineage, NodeNumber, ObjectId, RunnerReport, RunnerState, StoredObject, ToCoordinator,
+    ToDirectory, ToStore,
 };
 
 /// A process on node n1.
-const FAR: AttemptId = member(3);
+const FAR: RankId = member(3);
 /// Another main on node n0.
-const OTHER: AttemptId = member(9);
-const STORE: AttemptId = member(20);
+const OTHER: RankId = member(9);
+const STORE: RankId = member(20);
 const N1: NodeNumber = NodeNumber(1);
 
 const fn object(number: u64) -> ObjectId {
@@ -24,21 +25,16 @@ const fn stored(object: ObjectId) -> StoredObject {
     StoredObject { object, bytes: 100_000, home: N1, has_handles: false }
 }
 
-fn tells(it: &mut Coordinator, from: AttemptId, report: ToDirectory) -> Vec<CoordinatorEffect> {
+fn tells(it: &mut Coordinator, from: RankId, report: ToDirectory) -> Vec<CoordinatorEffect> {
     effects(|all| it.received(from, ToCoordinator::Object(report), all))
 }
 
-fn lends(it: &mut Coordinator, object: ObjectId, to: AttemptId) {
+fn lends(it: &mut Coordinator, object: ObjectId, to: RankId) {
     let frame = ToCoordinator::Lend { held: HeldId::Object(object), to };
     assert_eq!(effects(|all| it.received(FAR, frame, all)), []);
 }
 
-fn releases(
-    it: &mut Coordinator,
-    from: AttemptId,
-    of: ObjectId,
-    lender: AttemptId,
-) -> Vec<CoordinatorEffect> {
+fn releases(it: &mut Coordinator, from: RankId, of: ObjectId, lender: RankId) -> Vec<CoordinatorEffect> {
     let frame = ToCoordinator::Release { held: HeldId::Object(of), settled: vec![(lender, 1)] };
     effects(|all| it.received(from, frame, all))
 }
@@ -62,12 +58,12 @@ fn application() -> Coordinator {
     let mut it = Coordinator::new(ROOT, root_node(), None, None);
     effects(|all| {
         for main in [MAIN, OTHER] {
-            it.main(main.job, all);
+            it.main(main.job(), all);
             it.connected(main, "n0", all);
         }
-        it.main(FAR.job, all);
+        it.main(FAR.job(), all);
         it.connected(FAR, "n1", all);
-        it.store_submitted(N1, Ok(STORE.job), all);
+        it.store_submitted(N1, Ok(STORE.job()), all);
         it.connected(STORE, "n1", all);
         it.received(STORE, ToCoordinator::Store(FromStore::Listens { at: address(1) }), all);
     });
@@ -76,7 +72,7 @@ fn application() -> Coordinator {
 
 /// The process of n1 has stored an object and holds it no longer; these do. It was made by a task of the
 /// main.
-fn make(it: &mut Coordinator, object: ObjectId, holders: &[AttemptId], lineage: Lineage) {
+fn make(it: &mut Coordinator, object: ObjectId, holders: &[RankId], lineage: Lineage) {
     tells(it, FAR, ToDirectory::Stored { stored: stored(object), carries: vec![] });
     holders.iter().for_each(|to| lends(it, object, *to));
     tells(it, MAIN, ToDirectory::Made { object, lineage: Box::new(lineage) });
@@ -91,7 +87,7 @@ fn lose_node(it: &mut Coordinator) {
 }
 
 /// A process says what it got from one that has ended: nothing.
-fn closes(it: &mut Coordinator, from: AttemptId, ended: AttemptId) -> Vec<CoordinatorEffect> {
+fn closes(it: &mut Coordinator, from: RankId, ended: RankId) -> Vec<CoordinatorEffect> {
     let closed = ToCoordinator::Closed { member: ended, settled: vec![] };
     effects(|all| it.received(from, closed, all))
 }
@@ -101,7 +97,7 @@ fn wanted(it: &mut Coordinator, object: ObjectId) -> Vec<CoordinatorEffect> {
     effects(|all| it.received_from_own_store(FromStore::Wants { object }, all))
 }
 
-fn remakes(to: AttemptId, object: ObjectId, remake: u32, lineage: Lineage) -> CoordinatorEffect {
+fn remakes(to: RankId, object: ObjectId, remake: u32, lineage: Lineage) -> CoordinatorEffect {
     let lineage = Box::new(lineage);
     let news = FromDirectory::Remake { object, remake, lineage };
     CoordinatorEffect::Send { to, frame: FromCoordinator::Object(news) }
@@ -146,9 +142,9 @@ fn the_next_holder_makes_it_when_the_first_one_has_ended() {
     make(&mut it, object(1), &[MAIN, OTHER], lineage(&[], 1));
     lose_node(&mut it);
     assert_eq!(wanted(&mut it, object(1)), [remakes(MAIN, object(1), 1, lineage(&[], 0))]);
-    let state = crate::RunnerState::Ended { code: 1, text: String::new() };
-    let report = crate::RunnerReport { ended_attempts: 1, state };
-    let told = effects(|all| it.report(MAIN.job, report, all));
+    let state = RunnerState::Ended { code: 1, text: String::new() };
+    let report = RunnerReport { ended_attempts: 1, state };
+    let told = effects(|all| it.report(MAIN.job(), report, all));
     assert_eq!(told.last(), Some(&remakes(OTHER, object(1), 2, lineage(&[], 0))), "that is no retry");
     let stored = ToDirectory::Stored { stored: stored(object(1)), carries: vec![] };
     let fetch = ToStore::Fetch { object: object(1), bytes: 100_000, from: NodeNumber::COORDINATOR };
@@ -176,9 +172,9 @@ fn a_runner_that_ends_before_it_tells_of_what_it_has_made_costs_another_retry() 
     wanted(&mut it, object(1));
     let remade = |runner| ToDirectory::Remade { object: object(1), remake: 1, runner };
     assert_eq!(tells(&mut it, MAIN, remade(OTHER)), [], "it will say that it has stored it");
-    let state = crate::RunnerState::Ended { code: 1, text: String::new() };
-    let report = crate::RunnerReport { ended_attempts: 1, state };
-    let told = effects(|all| it.report(OTHER.job, report, all));
+    let state = RunnerState::Ended { code: 1, text: String::new() };
+    let report = RunnerReport { ended_attempts: 1, state };
+    let told = effects(|all| it.report(OTHER.job(), report, all));
     assert_eq!(told.last(), Some(&remakes(MAIN, object(1), 2, lineage(&[], 0))));
 }
 
@@ -254,9 +250,9 @@ fn a_lineage_that_nobody_can_use_is_forgotten_when_all_is_known() {
     let mut it = application();
     tells(&mut it, MAIN, ToDirectory::Made { object: object(1), lineage: Box::new(lineage(&[], 1)) });
     for process in [FAR, MAIN] {
-        let state = crate::RunnerState::Ended { code: 0, text: String::new() };
-        let report = crate::RunnerReport { ended_attempts: 1, state };
-        effects(|all| it.report(process.job, report, all));
+        let state = RunnerState::Ended { code: 0, text: String::new() };
+        let report = RunnerReport { ended_attempts: 1, state };
+        effects(|all| it.report(process.job(), report, all));
         for other in [MAIN, OTHER, STORE] {
             let closed = ToCoordinator::Closed { member: process, settled: vec![] };
             effects(|all| it.received(other, closed, all));
@@ -297,4 +293,27 @@ fn nothing_is_given_up_before_all_have_said_what_they_got_from_who_has_ended() {
     assert_eq!(wanted(&mut it, object(1)), [], "the mains may hold it");
     assert_eq!(closes(&mut it, MAIN, STORE), []);
     assert_eq!(closes(&mut it, OTHER, STORE), [lost(object(1), GONE)]);
+}
+
+/// Its first maker was killed before it told to whom it lent it.
+#[test]
+fn an_object_that_was_made_again_stays_until_all_have_said_what_its_first_maker_lent() {
+    for main_has_it in [true, false] {
+        let mut it = application();
+        let ended = RunnerState::Ended { code: 137, text: "it was killed".to_owned() };
+        effects(|all| it.report(FAR.job(), RunnerReport { ended_attempts: 1, state: ended }, all));
+        let made = StoredObject { home: NodeNumber::COORDINATOR, ..stored(object(1)) };
+        tells(&mut it, OTHER, ToDirectory::Stored { stored: made, carries: vec![] });
+        assert_eq!(releases(&mut it, OTHER, object(1), ROOT), [], "the main may have it");
+        let free = CoordinatorEffect::OwnStore(ToStore::Free { object: object(1) });
+        let settled = if main_has_it { vec![(HeldId::Object(object(1)), 1)] } else { vec![] };
+        let closed = ToCoordinator::Closed { member: FAR, settled };
+        assert_eq!(effects(|all| it.received(MAIN, closed, all)), []);
+        assert_eq!(closes(&mut it, OTHER, FAR), []);
+        let last = closes(&mut it, STORE, FAR);
+        assert_eq!(last.contains(&free), !main_has_it, "{last:?}");
+        if main_has_it {
+            assert_eq!(releases(&mut it, MAIN, object(1), ROOT), [free]);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A process tells how its values were made, and makes lost ones again.
 
 use bytes::Bytes;
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{RankId, Span};
 
 use super::super::kit::{MAIN, ROOT, class, effects, inline, member, task};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     ToCaller, ToCoordinator, ToDirectory,
 };
 
-const RUNNER: AttemptId = member(3);
+const RUNNER: RankId = member(3);
 
 const fn object(number: u64) -> ObjectId {
     ObjectId { maker: RUNNER, number }
