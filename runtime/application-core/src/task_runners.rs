@@ -72,10 +72,19 @@ impl TaskRunners {
         self.all.is_empty() && self.classes.is_empty()
     }
 
-    /// The class of a process that takes tasks, or would but for the one that it runs.
+    /// The class of a process that takes tasks, or would but for the one that it runs. One that was told to
+    /// end counts, too: a task may have come before the word.
     pub(crate) fn class_of(&self, member: RankId) -> Option<&TaskClass> {
         let runner = self.all.get(self.jobs.get(&member.job())?)?;
-        (runner.phase == RunnerPhase::Live { member }).then_some(&runner.class)
+        let is_it = match runner.phase {
+            RunnerPhase::Live { member: it } | RunnerPhase::Leaving { told: Some(it), .. } => it == member,
+            RunnerPhase::Queued
+            | RunnerPhase::Submitting
+            | RunnerPhase::Unwanted
+            | RunnerPhase::Waiting { .. }
+            | RunnerPhase::Leaving { told: None, .. } => false,
+        };
+        is_it.then_some(&runner.class)
     }
 
     /// The class of a runner.

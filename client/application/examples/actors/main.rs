@@ -74,6 +74,7 @@ async fn main() -> cohabit::Result<()> {
         }
         ["items_have_handles"] => stream_scenarios::items_have_handles().await,
         ["measure_calls"] => measure::measure_calls().await,
+        ["measure_actors"] => measure::measure_actors().await,
         ["measure_tasks"] => measure::measure_tasks().await,
         _ => play_references(&arguments).await,
     }

@@ -1,9 +1,10 @@
-//! How long a call of an actor or a task takes, and how many there are in a second, beside bare Unix sockets
-//! in the same run.
+//! How long a call of an actor or a task takes, how many there are in a second, and how long an actor needs to
+//! begin, beside bare Unix sockets and processes in the same run.
 
 use std::future::Future;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cohabit::Result;
@@ -22,6 +23,9 @@ const BURST: usize = 400_000;
 /// How many of them are on their way at a time.
 const AT_ONCE: usize = 900;
 
+/// Actors that are created, one after another.
+const ACTORS: usize = 30;
+
 /// Bytes of an argument.
 const BYTES: usize = 64;
 
@@ -29,6 +33,31 @@ pub(crate) async fn measure_calls() -> Result<()> {
     let counter = Counter::remote(0).start().await?;
     counter.total().await?;
     measure("call", || counter.add(1), |text| counter.echo(text)).await
+}
+
+/// From the creation of an actor to the answer to its first call, beside the start of a process that does
+/// nothing.
+pub(crate) async fn measure_actors() -> Result<()> {
+    let (mut created, mut started) = (Vec::new(), Vec::new());
+    for _ in 0..ACTORS {
+        let begun = Instant::now();
+        let counter = Counter::remote(0).start().await?;
+        counter.total().await?;
+        created.push(begun.elapsed());
+        counter.stop().await?;
+        let begun = Instant::now();
+        Command::new("true").status()?;
+        started.push(begun.elapsed());
+    }
+    created.sort_unstable();
+    started.sort_unstable();
+    println!("a process that does nothing: p50 {:?}", started[ACTORS / 2]);
+    println!(
+        "an actor, created and called: p50 {:?}, p90 {:?}",
+        created[ACTORS / 2],
+        created[ACTORS * 9 / 10]
+    );
+    Ok(())
 }
 
 pub(crate) async fn measure_tasks() -> Result<()> {

@@ -232,6 +232,20 @@ fn a_task_that_awaits_one_for_its_own_gpu_is_told() {
     assert!(it.has_value(next));
 }
 
+/// Its process had said that it has nothing to do, and a task came before the answer.
+#[test]
+fn a_task_whose_process_is_to_end_is_told_as_others_are() {
+    let mut it = Application::on(1_000, None);
+    let outer = it.call(MAIN, None, gpu_class(1_000));
+    let running = it.started[0];
+    it.coordinate(|core, all| core.received(running.0, ToCoordinator::Idle, all));
+    it.settle();
+    let inner = it.nest(running, gpu_class(1_000));
+    assert!(it.deadlock(inner).is_some());
+    it.task_ends(running);
+    assert!(it.has_value(outer));
+}
+
 #[test]
 fn a_task_may_await_one_for_which_there_is_a_gpu() {
     let mut it = Application::on(2_000, None);

@@ -257,10 +257,9 @@ impl ApplicationWorld {
         }
     }
 
-    /// A process ends with an error.
+    /// A process ends with an error. It calls no code of the user for that, so it does not hang.
     pub(super) fn fail_process(&mut self, member: RankId) {
-        self.process(member).exit_code = 1;
-        self.end_process(member);
+        self.after(SETTLE, ApplicationEvent::Settle { member, code: 1 });
     }
 
     /// A process exits as soon as all that it has sent has arrived.

@@ -64,7 +64,7 @@ impl ApplicationWorld {
     /// Why the task of a runner that is told of a deadlock could go on.
     pub(super) fn find_progress(&self, runner: RankId) -> Option<String> {
         // Between the question and the word, others may have ended something.
-        let is_undisturbed = self.asked_at > self.disturbed_at || !self.nodes.are_several();
+        let is_undisturbed = self.asked_at > self.disturbed_at;
         if !self.processes.contains_key(&runner) || !is_undisturbed {
             return None;
         }
