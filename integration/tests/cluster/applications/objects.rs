@@ -45,12 +45,16 @@ fn a_full_store_spills() {
     let mut launch = cluster.launch_objects(&["spills", &go]);
     assert_eq!(launch.line(), "all are there");
     let (memory, disk, objects) = cluster.stored();
-    assert!((48 * MIB..=64 * MIB).contains(&memory), "{memory} bytes in memory");
+    // Three or four of them, each a little less than 16 MiB.
+    assert!((47 * MIB..=64 * MIB).contains(&memory), "{memory} bytes in memory");
     assert!(memory + disk >= 255 * MIB, "{memory} bytes in memory and {disk} on disk");
     assert_eq!(objects, 16);
-    let seen = cluster.json(&["objects", "objects"]);
+    // The coordinator hears of the last one when its main has printed that it is there.
     let holders = |it: &Value| it["holders"].as_u64();
-    assert!(seen["objects"].as_array().unwrap().iter().all(|it| holders(it) == Some(1)), "{seen}");
+    until("each is held once", || {
+        let seen = cluster.json(&["objects", "objects"]);
+        seen["objects"].as_array().unwrap().iter().all(|it| holders(it) == Some(1))
+    });
     fs::write(&go, "").unwrap();
     assert_eq!(launch.line(), "right: 16");
     assert_eq!(launch.line(), "dropped");
