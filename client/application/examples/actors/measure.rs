@@ -1,5 +1,5 @@
-//! How long a call of an actor or a task takes, how many there are in a second, and how long an actor needs to
-//! begin, beside bare Unix sockets and processes in the same run.
+//! How long a call of an actor or a task takes, how many there are in a second, and how long an actor needs
+//! to begin, beside bare Unix sockets and processes in the same run.
 
 use std::future::Future;
 use std::io::{Read, Write};
