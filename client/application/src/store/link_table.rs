@@ -32,6 +32,8 @@ pub(super) enum ReadProgress {
     Fetching,
     /// It is mapped, or never will be.
     Ended(ReaderResult),
+    /// The connection has ended: why.
+    Broken(String),
 }
 
 /// What a reader does next.
@@ -40,6 +42,8 @@ pub(super) enum ReadStep {
     Mapped(MemoryMapping),
     /// It is on its way. `is_first` says that the store has not been asked yet.
     Wait { progress: UnboundedReceiver<ReadProgress>, is_first: bool },
+    /// The connection has ended: why.
+    Broken(String),
 }
 
 /// Shared by the connection and those that use it. No mapping is dropped under its lock, since that takes the
@@ -100,17 +104,19 @@ impl LinkTable {
         self.state().mapped.get(&object)?.mapping.upgrade()
     }
 
+    /// Whether the connection has ended.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state().failure.is_some()
+    }
+
     /// Waits for an object, with a permit in case that the store has to be asked.
-    ///
-    /// # Errors
-    /// If the connection has ended.
-    pub(super) fn read(&self, object: ObjectId, permit: OwnedSemaphorePermit) -> Result<ReadStep, CallError> {
+    pub(super) fn read(&self, object: ObjectId, permit: OwnedSemaphorePermit) -> ReadStep {
         let mut state = self.state();
         if let Some(mapping) = state.mapped.get(&object).and_then(|it| it.mapping.upgrade()) {
-            return Ok(ReadStep::Mapped(mapping));
+            return ReadStep::Mapped(mapping);
         }
         if let Some(failure) = &state.failure {
-            return Err(CallError::ObjectLost(failure.clone()));
+            return ReadStep::Broken(failure.clone());
         }
         let (sender, progress) = unbounded_channel();
         let is_first = !state.readers.contains_key(&object);
@@ -121,7 +127,7 @@ impl LinkTable {
             let _told = sender.send(ReadProgress::Fetching);
         }
         waiting.readers.push(sender);
-        Ok(ReadStep::Wait { progress, is_first })
+        ReadStep::Wait { progress, is_first }
     }
 
     /// A maker waits for the next reply to it.
@@ -188,8 +194,7 @@ impl LinkTable {
             let _told = maker.send(Err(CallError::Refused(text.to_owned())));
         }
         for reader in readers.into_values().flat_map(|it| it.readers) {
-            let lost = CallError::ObjectLost(text.to_owned());
-            let _told = reader.send(ReadProgress::Ended(Err(lost)));
+            let _told = reader.send(ReadProgress::Broken(text.to_owned()));
         }
     }
 

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use cohabit_application_core::{CallError, MAX_STORE_WAITS, ObjectId, StoreReply, StoreRequest};
@@ -14,29 +15,46 @@ use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{OnceCell, Semaphore, oneshot};
+use tokio::time::sleep;
 
 use super::frame_stream::{FrameReader, send_frame};
 use super::link_table::{LinkTable, MakerReply, MakerResult, ReadProgress, ReadStep};
 use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, introduce};
 
-/// The connection of a process with the store of its node. It is opened when it is first used; when it ends,
-/// it is not opened again, since the store then takes what the process had mapped for unused.
+/// For so long a reader waits for the next store of its node when one has ended, which is started again.
+const NEXT_STORE: Duration = Duration::from_secs(30);
+
+/// Pause before the next store of the node is sought again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The connection of a process with the store of its node. It is opened when it is first used. When it ends,
+/// the store has ended, and the next use opens one with the store that follows.
 #[derive(Debug)]
 pub(crate) struct StoreLink {
-    connection: Arc<StoreConnection>,
-    table: Arc<LinkTable>,
+    directory: Arc<SocketDirectory>,
+    hello: StoreHello,
+    session: Mutex<Arc<StoreSession>>,
     /// One for each object that is waited for.
     permits: Arc<Semaphore>,
-    /// Carries the connection.
+    /// Carries the connections.
     runtime: Handle,
 }
 
-/// What it takes to open the connection, and the way to the store once it is open.
-#[derive(Debug)]
-struct StoreConnection {
-    directory: Arc<SocketDirectory>,
-    hello: StoreHello,
+/// What goes on with one store.
+#[derive(Debug, Default)]
+struct StoreSession {
+    /// Whether there was another one before, so that the store may be about to start.
+    follows: bool,
+    /// The way to it, once the connection is open.
     requests: OnceCell<UnboundedSender<StoreRequest>>,
+    table: Arc<LinkTable>,
+}
+
+/// Why there is no connection with a store.
+enum NoSession {
+    /// Nobody listens: the next store may follow.
+    Absent(String),
+    Refused(String),
 }
 
 /// An object that is being stored. The store hears of it if that is given up.
@@ -69,8 +87,9 @@ impl StoreLink {
     ) -> StoreLink {
         let hello = StoreHello { secret, from: own, to: store };
         StoreLink {
-            connection: Arc::new(StoreConnection { directory, hello, requests: OnceCell::new() }),
-            table: Arc::default(),
+            directory,
+            hello,
+            session: Mutex::default(),
             permits: Arc::new(Semaphore::new(MAX_STORE_WAITS)),
             runtime: Handle::current(),
         }
@@ -101,12 +120,13 @@ impl StoreLink {
         object: ObjectId,
         writer: ObjectWriter,
     ) -> Result<(), CallError> {
-        let requests = self.requests().await.map_err(CallError::Refused)?;
+        let (session, requests) =
+            self.session().await.map_err(|error| CallError::Refused(error.into_text()))?;
         let permit = self.permits.acquire().await.map_err(|_| CallError::Cancelled)?;
         let bytes = writer.bytes();
-        let allocated = self.table.await_reply(object)?;
-        let mut reservation =
-            Reservation { object, table: &self.table, requests: &requests, is_settled: false };
+        let table = &session.table;
+        let allocated = table.await_reply(object)?;
+        let mut reservation = Reservation { object, table, requests: &requests, is_settled: false };
         let answer = ask(&requests, request, allocated).await;
         // What the store has refused, or has already, is not this one's.
         reservation.is_settled = !matches!(answer, Ok(MakerReply::Allocated(_)));
@@ -120,7 +140,7 @@ impl StoreLink {
             CallError::Refused(format!("cannot fill an object of {bytes} bytes: {error}"))
         };
         filled.map_err(|panic| cannot(&panic))?.map_err(|error| cannot(&error))?;
-        let stored = self.table.await_reply(object)?;
+        let stored = table.await_reply(object)?;
         match ask(&requests, StoreRequest::Filled { object }, stored).await? {
             MakerReply::Stored => {
                 reservation.is_settled = true;
@@ -141,20 +161,47 @@ impl StoreLink {
     /// come from another node; what it returns is dropped after the wait.
     ///
     /// # Errors
-    /// `ObjectLost` if no store has it any more, or the connection ends; `StoreFull` if there was no room in
-    /// memory for too long.
+    /// `ObjectLost` if no store has it any more, or none follows one that has ended; `StoreFull` if there was
+    /// no room in memory for too long.
     pub(crate) async fn read_noting<W>(
         &self,
         object: ObjectId,
         begin_wait: impl Fn() -> W,
     ) -> Result<MemoryMapping, CallError> {
-        if let Some(mapping) = self.table.mapped(object) {
-            return Ok(mapping);
+        let mut broken: Option<(Instant, String)> = None;
+        loop {
+            let read = match self.session().await {
+                Ok((session, requests)) => self.read_once(object, &session, &requests, &begin_wait).await?,
+                Err(NoSession::Refused(text)) => return Err(CallError::ObjectLost(text)),
+                Err(NoSession::Absent(text)) => Err(text),
+            };
+            let text = match read {
+                Ok(mapping) => return Ok(mapping),
+                Err(text) => text,
+            };
+            let (since, text) = broken.get_or_insert((Instant::now(), text));
+            if since.elapsed() > NEXT_STORE {
+                return Err(CallError::ObjectLost(text.clone()));
+            }
+            sleep(PAUSE).await;
         }
-        let requests = self.requests().await.map_err(CallError::ObjectLost)?;
+    }
+
+    /// Reads an object of one store; or why that store ended first.
+    async fn read_once<W>(
+        &self,
+        object: ObjectId,
+        session: &StoreSession,
+        requests: &UnboundedSender<StoreRequest>,
+        begin_wait: &impl Fn() -> W,
+    ) -> Result<Result<MemoryMapping, String>, CallError> {
+        if let Some(mapping) = session.table.mapped(object) {
+            return Ok(Ok(mapping));
+        }
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| CallError::Cancelled)?;
-        match self.table.read(object, permit)? {
-            ReadStep::Mapped(mapping) => Ok(mapping),
+        match session.table.read(object, permit) {
+            ReadStep::Broken(text) => Ok(Err(text)),
+            ReadStep::Mapped(mapping) => Ok(Ok(mapping)),
             ReadStep::Wait { mut progress, is_first } => {
                 if is_first {
                     // If the connection has ended, the table says so.
@@ -163,39 +210,65 @@ impl StoreLink {
                 let mut wait = None;
                 loop {
                     match progress.recv().await {
-                        Some(ReadProgress::Fetching) => _ = wait.get_or_insert_with(&begin_wait),
-                        Some(ReadProgress::Ended(result)) => return result,
-                        None => return Err(CallError::ObjectLost(closed())),
+                        Some(ReadProgress::Fetching) => _ = wait.get_or_insert_with(begin_wait),
+                        Some(ReadProgress::Ended(result)) => return result.map(Ok),
+                        Some(ReadProgress::Broken(text)) => return Ok(Err(text)),
+                        None => return Ok(Err(closed())),
                     }
                 }
             }
         }
     }
 
-    /// The way to the store, which is opened at the first use.
-    ///
-    /// # Errors
-    /// In words, if there is no store.
-    async fn requests(&self) -> Result<UnboundedSender<StoreRequest>, String> {
-        if let Some(requests) = self.connection.requests.get() {
-            return Ok(requests.clone());
+    /// What goes on with the store, and the way to it, which is opened at the first use.
+    async fn session(&self) -> Result<(Arc<StoreSession>, UnboundedSender<StoreRequest>), NoSession> {
+        let session = {
+            let mut current = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            if current.table.has_failed() {
+                *current = Arc::new(StoreSession { follows: true, ..StoreSession::default() });
+            }
+            Arc::clone(&current)
+        };
+        if let Some(requests) = session.requests.get() {
+            let requests = requests.clone();
+            return Ok((session, requests));
         }
-        let (connection, table) = (Arc::clone(&self.connection), Arc::clone(&self.table));
+        let (opened, directory, hello) =
+            (Arc::clone(&session), Arc::clone(&self.directory), self.hello.clone());
         // A task, so that a caller that gives up leaves no second connection behind.
         let opening = self.runtime.spawn(async move {
-            connection.requests.get_or_try_init(|| connection.open(&table)).await.cloned()
+            opened.requests.get_or_try_init(|| opened.open(&directory, &hello)).await.cloned()
         });
-        let opened = opening.await.map_err(|_| closed())?;
-        opened.map_err(|failure| format!("there is no store of objects on this node: {failure}"))
+        let opened = opening.await.map_err(|_| NoSession::Refused(closed()))?;
+        let none = |failure: &LinkFailure| format!("there is no store of objects on this node: {failure}");
+        match opened {
+            Ok(requests) => Ok((session, requests)),
+            Err(failure @ LinkFailure::Broken(_)) if session.follows => {
+                Err(NoSession::Absent(none(&failure)))
+            }
+            Err(failure) => Err(NoSession::Refused(none(&failure))),
+        }
     }
 }
 
-impl StoreConnection {
+impl NoSession {
+    fn into_text(self) -> String {
+        match self {
+            NoSession::Absent(text) | NoSession::Refused(text) => text,
+        }
+    }
+}
+
+impl StoreSession {
     /// Opens the connection, and has a task carry it.
-    async fn open(&self, table: &Arc<LinkTable>) -> Result<UnboundedSender<StoreRequest>, LinkFailure> {
-        let stream = connect(&self.directory, &self.hello).await?;
+    async fn open(
+        &self,
+        directory: &SocketDirectory,
+        hello: &StoreHello,
+    ) -> Result<UnboundedSender<StoreRequest>, LinkFailure> {
+        let stream = connect(directory, hello).await?;
         let (requests, received) = unbounded_channel();
-        let (table, weak) = (Arc::clone(table), requests.downgrade());
+        let (table, weak) = (Arc::clone(&self.table), requests.downgrade());
         tokio::spawn(async move {
             let failure = carry(&stream, received, &table, &weak).await;
             table.fail(&format!("the store of objects of this node: {failure}"));

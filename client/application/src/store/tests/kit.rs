@@ -36,6 +36,12 @@ pub(super) const fn object(number: u64) -> ObjectId {
     ObjectId { maker: MAKER, number }
 }
 
+/// Other stores cannot be reached.
+pub(super) fn nobody() -> NodeConnector {
+    let nobody = || async { Err::<Box<dyn OtherStore>, _>(io::ErrorKind::HostUnreachable.into()) };
+    Arc::new(move |_| nobody().boxed())
+}
+
 /// A store in a directory of its own.
 pub(super) struct TestStore {
     pub(super) store: Arc<NodeStore>,
@@ -50,8 +56,7 @@ impl TestStore {
 
     /// The only node: what is not here is lost.
     pub(super) fn new(budget: u64, patience: Duration) -> TestStore {
-        let nobody = || async { Err::<Box<dyn OtherStore>, _>(io::ErrorKind::HostUnreachable.into()) };
-        let (test, mut words) = TestStore::of_node(budget, patience, Arc::new(move |_| nobody().boxed()));
+        let (test, mut words) = TestStore::of_node(budget, patience, nobody());
         let store = Arc::downgrade(&test.store);
         tokio::spawn(async move {
             while let Some(word) = words.recv().await {

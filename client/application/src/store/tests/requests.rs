@@ -2,15 +2,19 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use cohabit_application_core::{CallError, ObjectId, ObjectPlace};
+use cohabit_application_core::{CallError, FromStore, ObjectId, ObjectPlace, ToStore};
 use cohabit_memory::{Buffer, ObjectWriter, read_object};
 use futures::poll;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::sleep;
 
+use super::super::settings::{ROOM_PATIENCE, StoreOutlets, StoreSettings};
 use super::super::store_link::StoreLink;
 use super::kit::{
-    MAKER, MIB, READER, ROOT, SECRET, TestStore, content, is_intact, object, pattern, writer_of,
+    MAKER, MIB, READER, ROOT, SECRET, TestStore, content, is_intact, nobody, object, pattern, writer_of,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,7 +143,7 @@ async fn an_application_without_large_objects_opens_nothing() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_store_is_told_to_those_that_wait() {
+async fn the_end_of_the_store_is_told_to_makers_and_readers_go_on_with_the_next_one() {
     let test = TestStore::with_budget(MIB);
     let (maker, reader) = (test.link(MAKER), test.link(READER));
     maker.store(object(1), writer_of(1, MIB)).await.unwrap();
@@ -147,15 +151,29 @@ async fn the_end_of_the_store_is_told_to_those_that_wait() {
     let waiting = maker.store(object(2), writer_of(2, MIB));
     let end = async {
         test.until(|it| it.objects.len() == 2).await;
-        drop(test.store);
+        let TestStore { store, directory, folder } = test;
+        drop(store);
+        (directory, folder)
     };
-    let (stored, ()) = futures::join!(waiting, end);
+    let (stored, (directory, folder)) = futures::join!(waiting, end);
     let closed = "the store of objects of this node: the connection broke: unexpected end of file";
     assert_eq!(stored, Err(CallError::Refused(closed.into())));
     assert!(is_intact(1, &mapping), "what is mapped stays");
     drop(mapping);
     let lost: ObjectId = object(1);
-    assert_eq!(maker.read(lost).await.map(drop), Err(CallError::ObjectLost(closed.into())));
+    let next = async {
+        sleep(Duration::from_millis(300)).await;
+        let (told, mut words) = unbounded_channel();
+        let spill_directory = folder.path().to_owned();
+        let settings = StoreSettings { budget: MIB, spill_directory, patience: ROOM_PATIENCE };
+        let next = TestStore::start(&directory, settings, StoreOutlets { told, connector: nobody() });
+        assert!(matches!(words.recv().await, Some(FromStore::Wants { object }) if object == lost));
+        next.obey(ToStore::Lost { object: lost, error: CallError::ObjectLost("it is gone".into()) });
+        next
+    };
+    let (read, _next) = futures::join!(maker.read(lost), next);
+    assert_eq!(read.map(drop), Err(CallError::ObjectLost("it is gone".into())));
+    maker.store(object(3), writer_of(3, MIB)).await.unwrap();
 }
 
 #[tokio::test]
