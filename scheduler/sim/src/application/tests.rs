@@ -110,7 +110,7 @@ fn lost_permissions_to_make_items_are_caught() {
 
 #[test]
 fn lost_values_of_shared_references_are_caught() {
-    assert_found_first(&[136, 782], ApplicationBug::LostResolve, &["waits for ever", "and needs"]);
+    assert_found_first(&[706, 804], ApplicationBug::LostResolve, &["waits for ever", "and needs"]);
 }
 
 #[test]
