@@ -89,6 +89,7 @@ async fn beside() -> Result<()> {
     processes.sort_unstable();
     processes.dedup();
     say(&format!("{} processes", processes.len()));
+    say(&shards[2].surroundings().await?[..2].join(" of "));
     say(&incarnations(&shards, 1).await?);
     shards[2].stop().await?;
     say(&error_of(shards[0].incarnation().await));

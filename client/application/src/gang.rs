@@ -42,7 +42,8 @@ type OptionChange = Box<dyn FnOnce(&mut ActorOptions) + Send>;
 /// - If the process of one ends, or a method of one panics, all processes end and start again, `restarts`
 ///   times, with the next incarnation of each. If one is stopped, or its constructor fails, all end.
 /// - They live as long as somebody holds a handle of any of them.
-/// - Their processes have the variables of `torchrun`: `RANK`, `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`.
+/// - With one GPU each, or none, their processes have the variables of `torchrun`: `RANK`, `WORLD_SIZE`,
+///   `LOCAL_RANK`, `MASTER_ADDR`, `MASTER_PORT`.
 #[must_use = "a gang is created by .spawn()"]
 pub struct Gang {
     size: usize,
@@ -71,10 +72,11 @@ impl Gang {
         self.set(Ok(restarts), |options, restarts| options.restarts = restarts)
     }
 
-    /// Checks what it claims. Its processes start when [`spawn`](Gang::spawn) says what they run.
+    /// Checks its size and each of its claims. Its processes start when [`spawn`](Gang::spawn) says what they
+    /// run.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it has no member or more than 1,000, or claims what cannot be.
+    /// [`Error::Refused`] if it has no member or more than 1,000, or a claim is no number of GPUs or bytes.
     pub fn start(self) -> impl Future<Output = Result<Gang>> {
         ready(self.checked())
     }

@@ -103,7 +103,7 @@ impl RunnerClaims {
         let memory = cohabit_types::Bytes(one.memory.0.saturating_mul(ranks.into()));
         let all = Demand { cpus: one.cpus.saturating_mul(ranks), memory, ..one };
         match one.gpus {
-            GpuRequest::Whole(0) => (all, LaunchMode::PerNode),
+            GpuRequest::Whole(0) => (all, LaunchMode::PerGpu),
             GpuRequest::Whole(1) => {
                 let (gpus, spread) = (GpuRequest::Whole(ranks), Spread::Free);
                 (Demand { gpus, spread, ..all }, LaunchMode::PerGpu)
@@ -171,7 +171,7 @@ mod tests {
             assert_eq!(demand.check(), Ok(()));
             ((demand.nodes, demand.gpus, demand.spread), (demand.cpus, demand.memory.0 >> 20), launch)
         };
-        let beside = ((1, GpuRequest::Whole(0), Spread::Even), (8, 4), LaunchMode::PerNode);
+        let beside = ((1, GpuRequest::Whole(0), Spread::Even), (8, 4), LaunchMode::PerGpu);
         assert_eq!(of_four(0), beside, "on one node");
         let anywhere = ((1, GpuRequest::Whole(4), Spread::Free), (8, 4), LaunchMode::PerGpu);
         assert_eq!(of_four(1_000), anywhere, "on any nodes");

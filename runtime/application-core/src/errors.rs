@@ -116,7 +116,8 @@ pub enum CreateError {
     DetachedWithoutName,
     /// The arguments are too large.
     #[error(
-        "arguments of {bytes} bytes; a constructor takes at most {MAX_ARGUMENTS}: pass the path of a file"
+        "arguments of {bytes} bytes; the constructors of a job take at most {MAX_ARGUMENTS}: put what is large, \
+         and pass the reference"
     )]
     ArgumentsTooLarge {
         /// Their size in bytes.

@@ -197,7 +197,7 @@
 //!     task_wait    what running tasks wait for (member_blocks, task_probes)
 //!   member_streams items of its tasks (stream_window)
 //!     stream_maker when the next is made          stream_reader what has arrived and was read
-//!   member_requests what it asks about actors
+//!   member_requests what it asks about actors (creation)
 //!   member_nodes where others are (known_nodes)       coordinator_nodes further ones, lost ones (nodes)
 //!   member_remakes lost values made again (lineage, remake_call)
 //!                                                     coordinator_stores what stores say

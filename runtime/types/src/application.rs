@@ -264,8 +264,8 @@ impl RunnerWork {
 
     fn check_ranks(&self, started: u32) -> Result<(), String> {
         match (self.role, self.ranks) {
-            (_, ranks) if ranks != started || ranks > MOST_RANKS => Err(format!(
-                "a child of an application with {ranks} ranks demands what starts {started}; at most {MOST_RANKS}"
+            (_, ranks) if ranks != started || !(1..=MOST_RANKS).contains(&ranks) => Err(format!(
+                "a child of an application with {ranks} ranks demands what starts {started}: both have to be the same, from 1 to {MOST_RANKS}"
             )),
             (RunnerRole::Actor, _) | (_, 1) => Ok(()),
             (RunnerRole::Main | RunnerRole::Tasks | RunnerRole::Store, ranks) => {
@@ -412,6 +412,28 @@ mod tests {
             assert_eq!(child(role, None).check(&nothing, 1), Ok(()));
             let refused = child(role, Some("n1")).check(&nothing, 1).unwrap_err();
             assert!(refused.contains("only a store names its node"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_gang_has_as_many_ranks_as_its_demand_starts_and_consists_of_actors() {
+        let nothing = Demand { gpus: GpuRequest::Whole(0), ..Demand::default() };
+        let gang = |role, ranks| RunnerWork {
+            application: JobId::new(3).attempt(1),
+            program: "search".into(),
+            role,
+            arguments: vec![],
+            node: None,
+            ranks,
+        };
+        assert_eq!(gang(RunnerRole::Actor, 4).check(&nothing, 4), Ok(()));
+        for (ranks, started) in [(4, 1), (1, 4), (0, 0), (1_001, 1_001), (u32::MAX, u32::MAX)] {
+            let refused = gang(RunnerRole::Actor, ranks).check(&nothing, started).unwrap_err();
+            assert!(refused.contains(&format!("{ranks} ranks")), "{refused}");
+        }
+        for role in [RunnerRole::Main, RunnerRole::Tasks] {
+            let refused = gang(role, 2).check(&nothing, 2).unwrap_err();
+            assert!(refused.contains("only actors have several ranks"), "{refused}");
         }
     }
 

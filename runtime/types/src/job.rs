@@ -106,9 +106,9 @@ impl JobSpec {
     #[must_use]
     pub const fn ranks(&self) -> u32 {
         match (self.launch, self.demand.devices()) {
-            (_, 0) => self.demand.nodes * self.ranks_without_devices(),
+            (_, 0) => self.demand.nodes.saturating_mul(self.ranks_without_devices()),
             (LaunchMode::PerNode, _) => self.demand.nodes,
-            (LaunchMode::PerGpu, _) => self.demand.total_devices(),
+            (LaunchMode::PerGpu, devices) => devices.saturating_mul(self.demand.nodes),
         }
     }
 

@@ -21,7 +21,7 @@ use super::frame_stream::{FrameReader, send_frame};
 use super::link_table::{LinkTable, MakerReply, MakerResult, ReadProgress, ReadStep};
 use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, introduce};
 
-/// For so long a reader waits for the next store of its node when one has ended, which is started again.
+/// For so long the next store of the node is waited for when one has ended, which is started again.
 const NEXT_STORE: Duration = Duration::from_secs(30);
 
 /// Pause before the next store of the node is sought again.
@@ -43,8 +43,8 @@ pub(crate) struct StoreLink {
 /// What goes on with one store.
 #[derive(Debug, Default)]
 struct StoreSession {
-    /// Whether there was another one before, so that the store may be about to start.
-    follows: bool,
+    /// What went on with the store before. Its objects stay mapped, and this one may be about to start.
+    before: Option<Arc<StoreSession>>,
     /// The way to it, once the connection is open.
     requests: OnceCell<UnboundedSender<StoreRequest>>,
     table: Arc<LinkTable>,
@@ -55,6 +55,13 @@ enum NoSession {
     /// Nobody listens: the next store may follow.
     Absent(String),
     Refused(String),
+}
+
+/// Why an object was not read.
+enum ReadFailure {
+    /// The store has ended: the next one can be asked.
+    StoreEnded(String),
+    Call(CallError),
 }
 
 /// An object that is being stored. The store hears of it if that is given up.
@@ -120,8 +127,7 @@ impl StoreLink {
         object: ObjectId,
         writer: ObjectWriter,
     ) -> Result<(), CallError> {
-        let (session, requests) =
-            self.session().await.map_err(|error| CallError::Refused(error.into_text()))?;
+        let (session, requests) = self.session().await.map_err(CallError::Refused)?;
         let permit = self.permits.acquire().await.map_err(|_| CallError::Cancelled)?;
         let bytes = writer.bytes();
         let table = &session.table;
@@ -168,40 +174,38 @@ impl StoreLink {
         object: ObjectId,
         begin_wait: impl Fn() -> W,
     ) -> Result<MemoryMapping, CallError> {
-        let mut broken: Option<(Instant, String)> = None;
+        if let Some(mapping) = self.current().mapped(object) {
+            return Ok(mapping);
+        }
+        let mut broken = None;
         loop {
-            let read = match self.session().await {
-                Ok((session, requests)) => self.read_once(object, &session, &requests, &begin_wait).await?,
-                Err(NoSession::Refused(text)) => return Err(CallError::ObjectLost(text)),
-                Err(NoSession::Absent(text)) => Err(text),
-            };
-            let text = match read {
+            let (session, requests) = self.session().await.map_err(CallError::ObjectLost)?;
+            match self.read_once(object, &session, &requests, &begin_wait).await {
                 Ok(mapping) => return Ok(mapping),
-                Err(text) => text,
-            };
-            let (since, text) = broken.get_or_insert((Instant::now(), text));
-            if since.elapsed() > NEXT_STORE {
-                return Err(CallError::ObjectLost(text.clone()));
+                Err(ReadFailure::Call(error)) => return Err(error),
+                Err(ReadFailure::StoreEnded(text)) => {
+                    if broken.get_or_insert_with(Instant::now).elapsed() > NEXT_STORE {
+                        return Err(CallError::ObjectLost(text));
+                    }
+                }
             }
-            sleep(PAUSE).await;
+            self.pause().await;
         }
     }
 
-    /// Reads an object of one store; or why that store ended first.
+    /// Reads an object of one store.
     async fn read_once<W>(
         &self,
         object: ObjectId,
         session: &StoreSession,
         requests: &UnboundedSender<StoreRequest>,
         begin_wait: &impl Fn() -> W,
-    ) -> Result<Result<MemoryMapping, String>, CallError> {
-        if let Some(mapping) = session.table.mapped(object) {
-            return Ok(Ok(mapping));
-        }
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| CallError::Cancelled)?;
+    ) -> Result<MemoryMapping, ReadFailure> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|_| ReadFailure::Call(CallError::Cancelled))?;
         match session.table.read(object, permit) {
-            ReadStep::Broken(text) => Ok(Err(text)),
-            ReadStep::Mapped(mapping) => Ok(Ok(mapping)),
+            ReadStep::Broken(text) => Err(ReadFailure::StoreEnded(text)),
+            ReadStep::Mapped(mapping) => Ok(mapping),
             ReadStep::Wait { mut progress, is_first } => {
                 if is_first {
                     // If the connection has ended, the table says so.
@@ -211,21 +215,48 @@ impl StoreLink {
                 loop {
                     match progress.recv().await {
                         Some(ReadProgress::Fetching) => _ = wait.get_or_insert_with(begin_wait),
-                        Some(ReadProgress::Ended(result)) => return result.map(Ok),
-                        Some(ReadProgress::Broken(text)) => return Ok(Err(text)),
-                        None => return Ok(Err(closed())),
+                        Some(ReadProgress::Ended(result)) => return result.map_err(ReadFailure::Call),
+                        Some(ReadProgress::Broken(text)) => return Err(ReadFailure::StoreEnded(text)),
+                        None => return Err(ReadFailure::StoreEnded(closed())),
                     }
                 }
             }
         }
     }
 
-    /// What goes on with the store, and the way to it, which is opened at the first use.
-    async fn session(&self) -> Result<(Arc<StoreSession>, UnboundedSender<StoreRequest>), NoSession> {
+    /// What goes on with the store, and the way to it, which is opened at the first use. If a store has ended,
+    /// waits for the next one.
+    ///
+    /// # Errors
+    /// In words, if there is no store.
+    async fn session(&self) -> Result<(Arc<StoreSession>, UnboundedSender<StoreRequest>), String> {
+        let begun = Instant::now();
+        loop {
+            match self.open_session().await {
+                Ok(opened) => return Ok(opened),
+                Err(NoSession::Absent(_)) if begun.elapsed() <= NEXT_STORE => self.pause().await,
+                Err(NoSession::Absent(text) | NoSession::Refused(text)) => return Err(text),
+            }
+        }
+    }
+
+    /// Whoever waits may have no timer of its own.
+    async fn pause(&self) {
+        // It ends early with the runtime, and so does everything else.
+        let _paused = self.runtime.spawn(async { sleep(PAUSE).await }).await;
+    }
+
+    /// What goes on with the store that was found last.
+    fn current(&self) -> Arc<StoreSession> {
+        Arc::clone(&self.session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn open_session(&self) -> Result<(Arc<StoreSession>, UnboundedSender<StoreRequest>), NoSession> {
         let session = {
             let mut current = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             if current.table.has_failed() {
-                *current = Arc::new(StoreSession { follows: true, ..StoreSession::default() });
+                let before = Some(Arc::clone(&current));
+                *current = Arc::new(StoreSession { before, ..StoreSession::default() });
             }
             Arc::clone(&current)
         };
@@ -243,7 +274,7 @@ impl StoreLink {
         let none = |failure: &LinkFailure| format!("there is no store of objects on this node: {failure}");
         match opened {
             Ok(requests) => Ok((session, requests)),
-            Err(failure @ LinkFailure::Broken(_)) if session.follows => {
+            Err(failure @ LinkFailure::Broken(_)) if session.before.is_some() => {
                 Err(NoSession::Absent(none(&failure)))
             }
             Err(failure) => Err(NoSession::Refused(none(&failure))),
@@ -251,15 +282,12 @@ impl StoreLink {
     }
 }
 
-impl NoSession {
-    fn into_text(self) -> String {
-        match self {
-            NoSession::Absent(text) | NoSession::Refused(text) => text,
-        }
-    }
-}
-
 impl StoreSession {
+    /// The object, if it is mapped.
+    fn mapped(&self, object: ObjectId) -> Option<MemoryMapping> {
+        self.table.mapped(object).or_else(|| self.before.as_ref()?.mapped(object))
+    }
+
     /// Opens the connection, and has a task carry it.
     async fn open(
         &self,

@@ -77,6 +77,7 @@ fn members_without_gpus_run_beside_each_other_and_end_together() {
     let cluster = Cluster::start(&["host:1"]);
     let mut launch = cluster.launch_gangs(&["beside"]);
     assert_eq!(launch.line(), "3 processes");
+    assert_eq!(launch.line(), "2 of 3");
     assert_eq!(launch.line(), "[(0, 1), (1, 1), (2, 1)]");
     assert_eq!(launch.line(), "the actor was stopped: create another one");
     assert_eq!(launch.end().code, 0);

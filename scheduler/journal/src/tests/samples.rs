@@ -87,7 +87,8 @@ fn application_parts() -> Vec<Entrypoint> {
     let runner = |role| {
         let (application, program) = (attempt(), "search".to_owned());
         let node = (role == RunnerRole::Store).then(|| "box".to_owned());
-        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments(), node, ranks: 1 })
+        let ranks = if role == RunnerRole::Actor { 3 } else { 1 };
+        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments(), node, ranks })
     };
     let roles = RunnerRole::ALL;
     [root(None), root(Some(2))].into_iter().chain(roles.map(runner)).collect()

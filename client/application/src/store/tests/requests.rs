@@ -159,6 +159,7 @@ async fn the_end_of_the_store_is_told_to_makers_and_readers_go_on_with_the_next_
     let closed = "the store of objects of this node: the connection broke: unexpected end of file";
     assert_eq!(stored, Err(CallError::Refused(closed.into())));
     assert!(is_intact(1, &mapping), "what is mapped stays");
+    assert!(is_intact(1, &reader.read(object(1)).await.unwrap()), "and can be read");
     drop(mapping);
     let lost: ObjectId = object(1);
     let next = async {
