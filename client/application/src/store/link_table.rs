@@ -20,20 +20,26 @@ pub(super) enum MakerReply {
     Stored,
 }
 
-pub(super) type MakerResult = Result<MakerReply, CallError>;
+/// Why an object was not stored or read.
+#[derive(Debug, Clone)]
+pub(super) enum StoreFailure {
+    /// The connection has ended: why. The next store can be asked.
+    Ended(String),
+    Call(CallError),
+}
+
+pub(super) type MakerResult = Result<MakerReply, StoreFailure>;
 
 /// What a reader waits for.
-pub(super) type ReaderResult = Result<MemoryMapping, CallError>;
+pub(super) type ReaderResult = Result<MemoryMapping, StoreFailure>;
 
 /// What a reader is told.
 #[derive(Debug)]
 pub(super) enum ReadProgress {
     /// The object has to come from another node.
     Fetching,
-    /// It is mapped, or never will be.
+    /// It is mapped, or this store will not give it.
     Ended(ReaderResult),
-    /// The connection has ended: why.
-    Broken(String),
 }
 
 /// What a reader does next.
@@ -42,8 +48,6 @@ pub(super) enum ReadStep {
     Mapped(MemoryMapping),
     /// It is on its way. `is_first` says that the store has not been asked yet.
     Wait { progress: UnboundedReceiver<ReadProgress>, is_first: bool },
-    /// The connection has ended: why.
-    Broken(String),
 }
 
 /// Shared by the connection and those that use it. No mapping is dropped under its lock, since that takes the
@@ -110,13 +114,20 @@ impl LinkTable {
     }
 
     /// Waits for an object, with a permit in case that the store has to be asked.
-    pub(super) fn read(&self, object: ObjectId, permit: OwnedSemaphorePermit) -> ReadStep {
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub(super) fn read(
+        &self,
+        object: ObjectId,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<ReadStep, StoreFailure> {
         let mut state = self.state();
         if let Some(mapping) = state.mapped.get(&object).and_then(|it| it.mapping.upgrade()) {
-            return ReadStep::Mapped(mapping);
+            return Ok(ReadStep::Mapped(mapping));
         }
         if let Some(failure) = &state.failure {
-            return ReadStep::Broken(failure.clone());
+            return Err(StoreFailure::Ended(failure.clone()));
         }
         let (sender, progress) = unbounded_channel();
         let is_first = !state.readers.contains_key(&object);
@@ -127,20 +138,24 @@ impl LinkTable {
             let _told = sender.send(ReadProgress::Fetching);
         }
         waiting.readers.push(sender);
-        ReadStep::Wait { progress, is_first }
+        Ok(ReadStep::Wait { progress, is_first })
     }
 
     /// A maker waits for the next reply to it.
     ///
     /// # Errors
     /// If the connection has ended, or the object is being stored already.
-    pub(super) fn await_reply(&self, object: ObjectId) -> Result<oneshot::Receiver<MakerResult>, CallError> {
+    pub(super) fn await_reply(
+        &self,
+        object: ObjectId,
+    ) -> Result<oneshot::Receiver<MakerResult>, StoreFailure> {
         let mut state = self.state();
         if let Some(failure) = &state.failure {
-            return Err(CallError::Refused(failure.clone()));
+            return Err(StoreFailure::Ended(failure.clone()));
         }
         if state.makers.contains_key(&object) {
-            return Err(CallError::Refused(format!("object {object} is being stored already")));
+            let error = CallError::Refused(format!("object {object} is being stored already"));
+            return Err(StoreFailure::Call(error));
         }
         let (sender, receiver) = oneshot::channel();
         state.makers.insert(object, sender);
@@ -172,9 +187,9 @@ impl LinkTable {
             }
             (StoreReply::Fetching { object }, None) => self.note_fetching(object),
             (StoreReply::Refused { object, error }, None) => match self.take_maker(object) {
-                // As above.
-                Some(maker) => drop(maker.send(Err(error))),
-                None => self.tell_readers(object, &Err(error)),
+                // It may not wait any more, as below.
+                Some(maker) => drop(maker.send(Err(StoreFailure::Call(error)))),
+                None => self.tell_readers(object, &Err(StoreFailure::Call(error))),
             },
             (reply, _) => {
                 return Err(LinkFailure::Protocol(format!("{reply:?} with a descriptor or without")));
@@ -183,18 +198,19 @@ impl LinkTable {
         Ok(())
     }
 
-    /// The connection has ended: nobody gets anything any more.
+    /// The connection has ended: nobody gets anything from this store any more.
     pub(super) fn fail(&self, text: &str) {
+        let ended = StoreFailure::Ended(text.to_owned());
         let mut state = self.state();
         state.failure = Some(text.to_owned());
         let (makers, readers) = (std::mem::take(&mut state.makers), std::mem::take(&mut state.readers));
         drop(state);
         for maker in makers.into_values() {
             // It may not wait any more, as below.
-            let _told = maker.send(Err(CallError::Refused(text.to_owned())));
+            let _told = maker.send(Err(ended.clone()));
         }
         for reader in readers.into_values().flat_map(|it| it.readers) {
-            let _told = reader.send(ReadProgress::Broken(text.to_owned()));
+            let _told = reader.send(ReadProgress::Ended(Err(ended.clone())));
         }
     }
 
@@ -215,7 +231,8 @@ impl LinkTable {
             let mapped = MappedObject { number, mapping: mapping.downgrade() };
             self.state().mapped.insert(object, mapped);
         }
-        let result = mapping.map_err(|error| CallError::ObjectLost(format!("object {object}: {error}")));
+        let lost = |error| StoreFailure::Call(CallError::ObjectLost(format!("object {object}: {error}")));
+        let result = mapping.map_err(lost);
         self.tell_readers(object, &result);
     }
 

@@ -18,7 +18,7 @@ use tokio::sync::{OnceCell, Semaphore, oneshot};
 use tokio::time::sleep;
 
 use super::frame_stream::{FrameReader, send_frame};
-use super::link_table::{LinkTable, MakerReply, MakerResult, ReadProgress, ReadStep};
+use super::link_table::{LinkTable, MakerReply, MakerResult, ReadProgress, ReadStep, StoreFailure};
 use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, introduce};
 
 /// For so long the next store of the node is waited for when one has ended, which is started again.
@@ -50,18 +50,25 @@ struct StoreSession {
     table: Arc<LinkTable>,
 }
 
+/// How long somebody goes on with the stores that follow one that has ended.
+#[derive(Default)]
+struct StorePatience {
+    /// When the first one ended.
+    since: Option<Instant>,
+}
+
+impl StorePatience {
+    /// A store has ended: whether that has gone on for too long.
+    fn is_over(&mut self) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() > NEXT_STORE
+    }
+}
+
 /// Why there is no connection with a store.
 enum NoSession {
     /// Nobody listens: the next store may follow.
     Absent(String),
     Refused(String),
-}
-
-/// Why an object was not read.
-enum ReadFailure {
-    /// The store has ended: the next one can be asked.
-    StoreEnded(String),
-    Call(CallError),
 }
 
 /// An object that is being stored. The store hears of it if that is given up.
@@ -102,14 +109,15 @@ impl StoreLink {
         }
     }
 
-    /// Stores an object of this process: waits for room, fills it and seals it. Dropping the future gives it
-    /// up.
+    /// Stores an object of this process: waits for room, fills it and seals it. If the store ends meanwhile,
+    /// begins again with the next one. Dropping the future gives it up.
     ///
     /// # Errors
-    /// `StoreFull` if there was no room for too long; `Refused` if there is no store, or the connection ends.
+    /// `StoreFull` if there was no room for too long; `Refused` if there is no store, or none follows one that
+    /// has ended.
     pub(crate) async fn store(&self, object: ObjectId, writer: ObjectWriter) -> Result<(), CallError> {
         let reserve = StoreRequest::Reserve { object, bytes: writer.bytes() };
-        self.store_after(reserve, object, writer).await
+        self.store_with(reserve, object, writer).await
     }
 
     /// Stores an object that another process named and that is lost. It is well if the node has it already.
@@ -118,22 +126,43 @@ impl StoreLink {
     /// As [`StoreLink::store`].
     pub(crate) async fn remake(&self, object: ObjectId, writer: ObjectWriter) -> Result<(), CallError> {
         let remake = StoreRequest::Remake { object, bytes: writer.bytes() };
-        self.store_after(remake, object, writer).await
+        self.store_with(remake, object, writer).await
     }
 
-    async fn store_after(
+    async fn store_with(
         &self,
         request: StoreRequest,
         object: ObjectId,
         writer: ObjectWriter,
     ) -> Result<(), CallError> {
-        let (session, requests) = self.session().await.map_err(CallError::Refused)?;
-        let permit = self.permits.acquire().await.map_err(|_| CallError::Cancelled)?;
-        let bytes = writer.bytes();
-        let table = &session.table;
+        let writer = Arc::new(writer);
+        let mut patience = StorePatience::default();
+        loop {
+            let (session, requests) = self.session().await.map_err(CallError::Refused)?;
+            match self.store_once((request, object), &writer, &session.table, &requests).await {
+                Ok(()) => return Ok(()),
+                Err(StoreFailure::Call(error)) => return Err(error),
+                Err(StoreFailure::Ended(text)) if patience.is_over() => {
+                    return Err(CallError::Refused(text));
+                }
+                Err(StoreFailure::Ended(_)) => self.pause().await,
+            }
+        }
+    }
+
+    /// Stores an object in one store.
+    async fn store_once(
+        &self,
+        (request, object): (StoreRequest, ObjectId),
+        writer: &Arc<ObjectWriter>,
+        table: &LinkTable,
+        requests: &UnboundedSender<StoreRequest>,
+    ) -> Result<(), StoreFailure> {
+        let cancelled = |_| StoreFailure::Call(CallError::Cancelled);
+        let permit = self.permits.acquire().await.map_err(cancelled)?;
         let allocated = table.await_reply(object)?;
-        let mut reservation = Reservation { object, table, requests: &requests, is_settled: false };
-        let answer = ask(&requests, request, allocated).await;
+        let mut reservation = Reservation { object, table, requests, is_settled: false };
+        let answer = ask(requests, request, allocated).await;
         // What the store has refused, or has already, is not this one's.
         reservation.is_settled = !matches!(answer, Ok(MakerReply::Allocated(_)));
         let memory = match answer? {
@@ -141,18 +170,20 @@ impl StoreLink {
             MakerReply::Stored => return Ok(()),
         };
         drop(permit);
-        let filled = self.runtime.spawn_blocking(move || fill(memory, &writer)).await;
+        let filling = Arc::clone(writer);
+        let filled = self.runtime.spawn_blocking(move || fill(memory, &filling)).await;
         let cannot = |error: &dyn Display| {
-            CallError::Refused(format!("cannot fill an object of {bytes} bytes: {error}"))
+            let text = format!("cannot fill an object of {} bytes: {error}", writer.bytes());
+            StoreFailure::Call(CallError::Refused(text))
         };
         filled.map_err(|panic| cannot(&panic))?.map_err(|error| cannot(&error))?;
         let stored = table.await_reply(object)?;
-        match ask(&requests, StoreRequest::Filled { object }, stored).await? {
+        match ask(requests, StoreRequest::Filled { object }, stored).await? {
             MakerReply::Stored => {
                 reservation.is_settled = true;
                 Ok(())
             }
-            MakerReply::Allocated(_) => Err(out_of_order()),
+            MakerReply::Allocated(_) => Err(StoreFailure::Call(out_of_order())),
         }
     }
 
@@ -177,19 +208,17 @@ impl StoreLink {
         if let Some(mapping) = self.current().mapped(object) {
             return Ok(mapping);
         }
-        let mut broken = None;
+        let mut patience = StorePatience::default();
         loop {
             let (session, requests) = self.session().await.map_err(CallError::ObjectLost)?;
-            match self.read_once(object, &session, &requests, &begin_wait).await {
+            match self.read_once(object, &session.table, &requests, &begin_wait).await {
                 Ok(mapping) => return Ok(mapping),
-                Err(ReadFailure::Call(error)) => return Err(error),
-                Err(ReadFailure::StoreEnded(text)) => {
-                    if broken.get_or_insert_with(Instant::now).elapsed() > NEXT_STORE {
-                        return Err(CallError::ObjectLost(text));
-                    }
+                Err(StoreFailure::Call(error)) => return Err(error),
+                Err(StoreFailure::Ended(text)) if patience.is_over() => {
+                    return Err(CallError::ObjectLost(text));
                 }
+                Err(StoreFailure::Ended(_)) => self.pause().await,
             }
-            self.pause().await;
         }
     }
 
@@ -197,14 +226,13 @@ impl StoreLink {
     async fn read_once<W>(
         &self,
         object: ObjectId,
-        session: &StoreSession,
+        table: &LinkTable,
         requests: &UnboundedSender<StoreRequest>,
         begin_wait: &impl Fn() -> W,
-    ) -> Result<MemoryMapping, ReadFailure> {
+    ) -> Result<MemoryMapping, StoreFailure> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
-        let permit = permit.map_err(|_| ReadFailure::Call(CallError::Cancelled))?;
-        match session.table.read(object, permit) {
-            ReadStep::Broken(text) => Err(ReadFailure::StoreEnded(text)),
+        let permit = permit.map_err(|_| StoreFailure::Call(CallError::Cancelled))?;
+        match table.read(object, permit)? {
             ReadStep::Mapped(mapping) => Ok(mapping),
             ReadStep::Wait { mut progress, is_first } => {
                 if is_first {
@@ -215,9 +243,8 @@ impl StoreLink {
                 loop {
                     match progress.recv().await {
                         Some(ReadProgress::Fetching) => _ = wait.get_or_insert_with(begin_wait),
-                        Some(ReadProgress::Ended(result)) => return result.map_err(ReadFailure::Call),
-                        Some(ReadProgress::Broken(text)) => return Err(ReadFailure::StoreEnded(text)),
-                        None => return Err(ReadFailure::StoreEnded(closed())),
+                        Some(ReadProgress::Ended(result)) => return result,
+                        None => return Err(StoreFailure::Ended(closed())),
                     }
                 }
             }
@@ -313,7 +340,7 @@ async fn ask(
 ) -> MakerResult {
     // If the connection has ended, the table says so.
     let _asked = requests.send(request);
-    reply.await.map_err(|_| CallError::Refused(closed()))?
+    reply.await.map_err(|_| StoreFailure::Ended(closed()))?
 }
 
 async fn connect(directory: &SocketDirectory, hello: &StoreHello) -> Result<UnixStream, LinkFailure> {
