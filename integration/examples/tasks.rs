@@ -1,12 +1,16 @@
 //! The application of the tests of tasks with real clusters: its first argument says what its `main` does.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use cohabit::{Error, Result};
+use futures::StreamExt;
 use futures::future::{try_join, try_join_all};
+use futures::stream::FuturesUnordered;
 
 #[cohabit::task]
 fn square(number: u64) -> u64 {
@@ -60,6 +64,26 @@ async fn nested_gpu(depth: u32) -> Result<u32> {
     }
 }
 
+/// Holds a GPU for a while.
+#[cohabit::task(gpus = 1)]
+fn short_gpu() -> u32 {
+    std::thread::sleep(Duration::from_millis(50));
+    std::process::id()
+}
+
+struct GpuHolder;
+
+#[cohabit::actor(gpus = 1)]
+impl GpuHolder {
+    fn new() -> Self {
+        GpuHolder
+    }
+
+    fn process(&self) -> u32 {
+        std::process::id()
+    }
+}
+
 #[cohabit::task(retries = 0)]
 fn fails(text: String) -> Result<()> {
     Err(text.into())
@@ -82,6 +106,7 @@ async fn main() -> Result<()> {
             say(&fibonacci::remote(number.parse::<u32>()?).await?.to_string());
             Ok(())
         }
+        ["crowd"] => crowd().await,
         ["drop", record] => drop_a_tree(record).await,
         ["errors"] => errors().await,
         ["gpu", depth] => {
@@ -114,6 +139,33 @@ async fn many(go: &str) -> Result<()> {
 async fn slow(record: &str) -> Result<()> {
     let squares = try_join_all((0..100).map(|number| slow_square::remote(number, record.to_owned()))).await?;
     say(&format!("exact: {}", squares.into_iter().eq((0..100).map(|number| number * number))));
+    Ok(())
+}
+
+/// Tasks without end hold two GPUs when an actor wants one of them.
+async fn crowd() -> Result<()> {
+    let mut running = FuturesUnordered::new();
+    let mut processes = BTreeSet::new();
+    (0..8).for_each(|_| running.push(short_gpu::remote().into_future()));
+    while processes.len() < 2 {
+        processes.extend(running.next().await.transpose()?);
+        running.push(short_gpu::remote().into_future());
+    }
+    say("tasks hold both");
+    let holder = GpuHolder::remote().start().await?;
+    let mut holds = pin!(holder.process().into_future());
+    let holder = loop {
+        tokio::select! {
+            process = &mut holds => break process?,
+            Some(task) = running.next() => drop(task?),
+        }
+        running.push(short_gpu::remote().into_future());
+    };
+    let mut left = BTreeSet::new();
+    while let Some(task) = running.next().await {
+        left.insert(task?);
+    }
+    say(&format!("the actor has one: {}", !left.contains(&holder) && !left.is_empty()));
     Ok(())
 }
 

@@ -5,13 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
-use cohabit_types::{JobId, JobRecord, JobRevision, Progress};
+use cohabit_types::{JobId, JobPhase, JobRecord, JobRevision, Progress};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use tokio::time::timeout;
 
 use crate::Error;
 use crate::call::{Client, PAGE, long_poll_context};
 use crate::link::HeadConnection;
+
+/// Why a job waits changes with every other job, which is no change of its own: it is looked at this often.
+const REASON_PAUSE: Duration = Duration::from_secs(2);
 
 /// Follows a changing set of jobs, with one question to the head for all of them.
 pub struct JobsWatcher(JobWatcher);
@@ -39,7 +44,8 @@ impl Client {
         Ok(ended)
     }
 
-    /// A job's record now and after each change, the last when it has ended.
+    /// A job's record now and after each change, the last when it has ended. While it waits, the reason may
+    /// be up to two seconds old.
     #[must_use]
     pub fn watch(&self, job: JobId) -> BoxStream<'static, Result<JobRecord, Error>> {
         let watcher = JobWatcher::new(self.clone(), &[job]);
@@ -85,7 +91,7 @@ impl JobsWatcher {
     /// [`Error::Refused`] if there is no such job, and those of the link.
     pub async fn changes(&mut self) -> Result<Vec<JobRecord>, Error> {
         while self.0.has_live_jobs() {
-            let changed = self.0.poll_changes().await?;
+            let changed = self.0.poll_with_reasons().await?;
             if !changed.is_empty() {
                 self.0.forget_ended();
                 return Ok(changed);
@@ -109,7 +115,7 @@ impl JobWatcher {
     /// The next record of the one job that is followed; none after its last.
     pub(crate) async fn next(&mut self) -> Result<Option<JobRecord>, Error> {
         while self.has_live_jobs() {
-            if let Some(record) = self.poll_changes().await?.pop() {
+            if let Some(record) = self.poll_with_reasons().await?.pop() {
                 return Ok(Some(record));
             }
         }
@@ -130,6 +136,20 @@ impl JobWatcher {
 
     fn is_live(&self, job: JobId) -> bool {
         self.seen.get(&job).is_none_or(|record| !record.state.is_terminal())
+    }
+
+    /// Records that changed, or jobs that wait for another reason than before; perhaps none.
+    async fn poll_with_reasons(&mut self) -> Result<Vec<JobRecord>, Error> {
+        let waits = |record: &JobRecord| record.state.phase() == JobPhase::Waiting;
+        if !self.seen.values().any(waits) {
+            return self.poll_changes().await;
+        }
+        if let Ok(changed) = timeout(REASON_PAUSE, self.poll_changes()).await {
+            return changed;
+        }
+        // The head answers at once whose revision is unknown.
+        self.seen.values_mut().filter(|record| waits(record)).for_each(|record| record.revision = 0);
+        self.poll_changes().await
     }
 
     /// Records that changed; perhaps none, when the head has waited for long enough.

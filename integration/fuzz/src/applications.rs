@@ -251,6 +251,10 @@ impl World {
                     self.coordinator.surplus_over(&class, &mut effects);
                 }
                 CoordinatorEffect::AwaitEnd { job } => self.coordinator.patience_over(job, &mut effects),
+                CoordinatorEffect::AwaitStore { node, restarts } => {
+                    self.coordinator.store_overdue(node, restarts, &mut effects);
+                }
+                CoordinatorEffect::AwaitYield => self.coordinator.yield_due(&mut effects),
                 CoordinatorEffect::SubmitStore { node, .. } => {
                     self.jobs += 1;
                     self.coordinator.store_submitted(node, Ok(JobId::new(self.jobs)), &mut effects);

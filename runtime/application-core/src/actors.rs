@@ -218,6 +218,12 @@ impl Actors {
         self.jobs.get(&job).copied()
     }
 
+    /// The first actor of the gang of a job, if it has not ended in the eyes of its callers.
+    pub(crate) fn live_gang_of(&self, job: JobId) -> Option<ActorId> {
+        let gang = self.gangs.get(self.jobs.get(&job)?)?;
+        gang.is_live().then(|| gang.first())
+    }
+
     /// The head has reported about a job.
     pub(crate) fn report(
         &mut self,

@@ -19,7 +19,7 @@ pub(crate) struct Ceiling {
 }
 
 /// Whose process claims GPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claimant {
     /// Actors that share a job, by the first of them.
     Gang(ActorId),
@@ -63,6 +63,11 @@ impl Ceiling {
     pub(crate) const fn give_back(&mut self, gpus: Share) {
         self.in_use -= gpus.0;
         self.changed = true;
+    }
+
+    /// Who waits, in order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Claimant> {
+        self.queue.iter().map(|(claimant, _)| *claimant)
     }
 
     /// Why somebody waits who needs so many GPUs.

@@ -28,6 +28,8 @@ pub(crate) struct ClassDemand {
     early_deaths: u32,
     growth: Growth,
     surplus: Surplus,
+    /// There are to be no more runners than live: others wait for what they would claim.
+    is_held_back: bool,
 }
 
 /// Whether runners that are expected beyond what is wanted are given up.
@@ -59,6 +61,7 @@ impl ClassDemand {
             early_deaths: 0,
             growth: Growth::Open,
             surplus: Surplus::Unseen,
+            is_held_back: false,
         }
     }
 
@@ -80,6 +83,21 @@ impl ClassDemand {
         } else {
             ClassSupply::Growing
         }
+    }
+
+    /// Number of processes that take tasks.
+    pub(crate) fn live(&self) -> usize {
+        self.live.len()
+    }
+
+    /// The process that was the last to join, of those that take tasks.
+    pub(crate) fn newest(&self) -> Option<RankId> {
+        self.live.last().copied()
+    }
+
+    /// Others wait for what more runners would claim, or do not. Whether that is new.
+    pub(crate) fn hold_back(&mut self, is_held_back: bool) -> bool {
+        std::mem::replace(&mut self.is_held_back, is_held_back) != is_held_back
     }
 
     /// A process takes no tasks for now, or takes some again.
@@ -169,7 +187,8 @@ impl ClassDemand {
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Vec<TaskRunnerNumber> {
         let wanted = self.wanted();
-        let surplus = (self.live.len() + self.pending.len()).saturating_sub(wanted).min(self.pending.len());
+        let surplus = (self.live.len() + self.pending.len()).saturating_sub(self.target());
+        let surplus = surplus.min(self.pending.len());
         let taken = match self.surplus {
             Surplus::Unseen if surplus > 0 && wanted > 0 => {
                 self.surplus = Surplus::Tolerated;
@@ -202,7 +221,7 @@ impl ClassDemand {
         match self.growth {
             Growth::Stalled => 0,
             Growth::Open => {
-                let missing = self.wanted().saturating_sub(live + pending);
+                let missing = self.target().saturating_sub(live + pending);
                 missing.min(live.max(1).saturating_sub(pending))
             }
         }
@@ -220,6 +239,12 @@ impl ClassDemand {
         } else {
             self.growth = Growth::Stalled;
         }
+    }
+
+    /// How many runners there are to be.
+    fn target(&self) -> usize {
+        let most = if self.is_held_back { self.live.len().max(1) } else { usize::MAX };
+        self.wanted().min(most)
     }
 
     /// How many runners all want together.

@@ -26,6 +26,7 @@ use crate::node_frames::ToStore;
 use crate::nodes::{CoordinatorNode, Nodes};
 use crate::object_value::Carried;
 use crate::runner_report::{RunnerReport, RunnerState};
+use crate::runner_yields::RunnerYields;
 use crate::task_class::TaskClass;
 use crate::task_runners::TaskRunners;
 
@@ -54,6 +55,7 @@ pub struct Coordinator {
     pub(crate) ceiling: Ceiling,
     pub(crate) actors: Actors,
     pub(crate) task_runners: TaskRunners,
+    pub(crate) yields: RunnerYields,
     deadlocks: Deadlocks,
     pub(crate) mains: Mains,
     pub(crate) end: ApplicationEnd,
@@ -86,6 +88,7 @@ impl Coordinator {
             ceiling: Ceiling::new(ceiling, capacity),
             actors: Actors::new(),
             task_runners: TaskRunners::new(),
+            yields: RunnerYields::default(),
             deadlocks: Deadlocks::new(ceiling, capacity),
             mains: Mains::default(),
             end: ApplicationEnd::NotYet,
@@ -215,6 +218,7 @@ impl Coordinator {
             self.unclaimed.insert(job, report);
             return;
         }
+        self.forget_unheard(job, report.ended_attempts, effects);
         let ended = match report.state {
             RunnerState::Ended { code, .. } => {
                 self.mains.ended(job, code);
@@ -245,6 +249,7 @@ impl Coordinator {
         }
         unheld.extend(self.store_changed(store, &mut unneeded, effects).0);
         self.task_runners.balance_all(&mut self.ceiling, effects);
+        self.make_room(effects);
         self.settle(unneeded, Unheld(unheld), effects);
         self.construct(job, effects);
         self.seek_missed(effects);
@@ -435,12 +440,22 @@ impl Coordinator {
 
     /// Submits what the ceiling leaves room for, and looks for tasks for which it never will.
     pub(crate) fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
+        while self.admit_once(effects) {
+            self.make_room(effects);
+        }
+        self.deadlocks.ask(|class| self.task_runners.supply(class), effects);
+    }
+
+    /// Whether somebody was admitted, or waits for another reason than before.
+    fn admit_once(&mut self, effects: &mut Vec<CoordinatorEffect>) -> bool {
         let (runners, deadlocks) = (&self.task_runners, &self.deadlocks);
         let is_urgent = |claimant| match claimant {
             Claimant::TaskRunner(runner) => runners.class(runner).is_some_and(|class| deadlocks.needs(class)),
             Claimant::Gang(_) => false,
         };
-        for admission in self.ceiling.admit(is_urgent) {
+        let admissions = self.ceiling.admit(is_urgent);
+        let has_changed = !admissions.is_empty();
+        for admission in admissions {
             match admission {
                 Admission::Granted(Claimant::Gang(id)) => self.actors.admitted(id, effects),
                 Admission::Granted(Claimant::TaskRunner(runner)) => {
@@ -452,7 +467,7 @@ impl Coordinator {
                 Admission::Waits { claimant: Claimant::TaskRunner(_), why: _ } => {}
             }
         }
-        self.deadlocks.ask(|class| self.task_runners.supply(class), effects);
+        has_changed
     }
 
     /// Lets go of handles that the coordinator held, ends or forgets what nobody holds, and goes on with

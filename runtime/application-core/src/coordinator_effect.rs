@@ -46,12 +46,21 @@ pub enum CoordinatorEffect {
         /// The class.
         class: TaskClass,
     },
+    /// Somebody waits for what runners of tasks hold: call `yield_due` after some time.
+    AwaitYield,
     /// Submit the store of a further node, and say what the head answered with `store_submitted`.
     SubmitStore {
         /// The node.
         node: NodeNumber,
         /// Its name at the head.
         name: String,
+    },
+    /// The store of a node has ended, and another one follows: call `store_overdue` after some time.
+    AwaitStore {
+        /// The node.
+        node: NodeNumber,
+        /// How often that was so.
+        restarts: u32,
     },
     /// For the store in the coordinator's own process; what that says is told with `received_from_own_store`.
     OwnStore(ToStore),

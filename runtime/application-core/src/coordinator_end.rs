@@ -4,9 +4,10 @@ use cohabit_types::RankId;
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::fetches::NextStore;
 use crate::frames::FromCoordinator;
 use crate::holders::Unheld;
-use crate::ids::ClosingNumber;
+use crate::ids::{ClosingNumber, NodeNumber};
 
 /// How far the end of the application is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,12 @@ impl Coordinator {
         {
             let end = |to: &RankId| CoordinatorEffect::Send { to: *to, frame: FromCoordinator::End };
             effects.extend(self.members.iter().map(end));
+            let nodes: Vec<NodeNumber> =
+                self.members.iter().filter_map(|store| self.nodes.of_store(*store)).collect();
+            for node in nodes {
+                self.nodes.leave(node);
+                self.lose_objects(node, NextStore::None, effects);
+            }
             self.end = ApplicationEnd::ClosingStores(closing);
         }
         if matches!(self.end, ApplicationEnd::ClosingStores(_)) && self.members.is_empty() {

@@ -5,7 +5,6 @@ use cohabit_types::{JobId, RankId, Rendezvous};
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
-use crate::coordinator_end::ApplicationEnd;
 use crate::fetches::NextStore;
 use crate::held::HeldId;
 use crate::holders::Unheld;
@@ -103,6 +102,17 @@ impl Coordinator {
         }
     }
 
+    /// The store of a node that was to follow another one has had time to listen. Its node may have been lost
+    /// as well, so nobody waits for it any more.
+    pub fn store_overdue(&mut self, node: NodeNumber, restarts: u32, effects: &mut Vec<CoordinatorEffect>) {
+        let from = effects.len();
+        if self.nodes.is_overdue(node, restarts) {
+            self.fetches.expect_no_more(node);
+            self.seek_missed(effects);
+        }
+        self.nodes.introduce(from, effects);
+    }
+
     /// What follows from a change of a store. Adds what the coordinator need not hold any more.
     pub(crate) fn store_changed(
         &mut self,
@@ -112,16 +122,20 @@ impl Coordinator {
     ) -> Unheld {
         match change {
             StoreChange::None => Unheld::default(),
-            StoreChange::Restarts(node) => {
+            StoreChange::Restarts(node, restarts) => {
                 self.lose_objects(node, NextStore::Follows, effects);
+                effects.push(CoordinatorEffect::AwaitStore { node, restarts });
+                Unheld::default()
+            }
+            StoreChange::Left(node) => {
+                // They have come since: the application goes on.
+                if !self.members_on(node).is_empty() {
+                    self.nodes.provide_store(node, effects);
+                }
                 Unheld::default()
             }
             StoreChange::Failed(node, why) => {
                 self.lose_objects(node, NextStore::None, effects);
-                // It ended as it was told to. Whoever has come since is being ended, too.
-                if matches!(self.end, ApplicationEnd::ClosingStores(_)) {
-                    return Unheld::default();
-                }
                 let members = self.members_on(node);
                 self.unreachable(node, &why, &members, unneeded, effects)
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::RankId;
+use cohabit_types::{JobId, RankId};
 
 use crate::coordinator::Coordinator;
 use crate::coordinator_effect::CoordinatorEffect;
@@ -162,6 +162,24 @@ impl Coordinator {
         for (maker, _) in self.expelled.iter().filter(|(_, of)| **of == node) {
             let keep = self.holders.objects_of(*maker);
             self.nodes.tell_store(node, ToStore::Forget { maker: *maker, keep }, effects);
+        }
+    }
+
+    /// So many attempts of a job have ended. A main that never connected may have stored objects, of which
+    /// nobody hears; all others do nothing before they are told to.
+    pub(crate) fn forget_unheard(&self, job: JobId, ended: u32, effects: &mut Vec<CoordinatorEffect>) {
+        if !self.mains.contains(job) {
+            return;
+        }
+        let known = self.reports.get(&job).map_or(0, |report| report.ended_attempts);
+        let attempts = known.saturating_add(1)..=ended;
+        for maker in attempts.map(|attempt| job.attempt(attempt).rank(0)) {
+            let keep = self.holders.objects_of(maker);
+            if !self.members.contains(&maker) && !self.holders.awaits(maker) && keep.is_empty() {
+                let told =
+                    self.nodes.served().map(|node| (node, ToStore::Forget { maker, keep: Vec::new() }));
+                self.tell_stores(told.collect(), effects);
+            }
         }
     }
 

@@ -33,8 +33,9 @@ struct BlockedRunner {
     class: TaskClass,
     needs: Vec<TaskClass>,
     report: u64,
-    /// Whether its task was told to let a call fail: it goes on.
-    is_resolved: bool,
+    /// The runner whose task was told to let a call fail when this one was stuck with it: itself, or another
+    /// one that may have passed the word on. Until that one says how it stands, this one may go on.
+    told: Option<RankId>,
 }
 
 /// A question to runners that seem stuck, by the numbers of their reports.
@@ -69,7 +70,7 @@ impl Deadlocks {
             self.blocked.remove(&runner);
         } else {
             let report = self.last_report;
-            self.blocked.insert(runner, BlockedRunner { class, needs, report, is_resolved: false });
+            self.blocked.insert(runner, BlockedRunner { class, needs, report, told: None });
         }
     }
 
@@ -111,18 +112,24 @@ impl Deadlocks {
         let Some(ProbeRound { stuck, .. }) = self.round.take() else { return };
         let last = stuck.iter().max_by_key(|(_, report)| **report).map(|(runner, _)| *runner);
         let held = self.held(&stuck);
-        if let Some(to) = last
-            && let Some(runner) = self.blocked.get_mut(&to)
-        {
-            runner.is_resolved = true;
+        if let Some(to) = last {
+            let together = self.blocked.iter_mut().filter(|(runner, _)| stuck.contains_key(runner));
+            together.for_each(|(_, runner)| runner.told = last);
             let text = self.explain(held);
             effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::Deadlock { text } });
         }
     }
 
+    /// Whether a runner, or one that it was stuck with, was told to let a call fail and has not said anything
+    /// since.
+    fn may_go_on(&self, runner: &BlockedRunner) -> bool {
+        let told = runner.told.and_then(|told| Some((told, self.blocked.get(&told)?)));
+        told.is_some_and(|(told, it)| it.told == Some(told))
+    }
+
     /// The runners that cannot go on before one of them lets a call fail.
     fn stuck(&self, supply: impl Fn(&TaskClass) -> ClassSupply) -> BTreeMap<RankId, u64> {
-        let waiting = self.blocked.iter().filter(|(_, runner)| !runner.is_resolved);
+        let waiting = self.blocked.iter().filter(|(_, runner)| !self.may_go_on(runner));
         let mut stuck: BTreeMap<RankId, u64> = waiting.map(|(it, runner)| (*it, runner.report)).collect();
         loop {
             let goes_on: Vec<RankId> = self.going_on(&stuck, &supply).collect();

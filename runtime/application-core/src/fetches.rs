@@ -336,6 +336,18 @@ impl Fetches {
         }
     }
 
+    /// Nobody waits for the next store of a node any more. If it comes, it may have what was put there.
+    pub(crate) fn expect_no_more(&mut self, node: NodeNumber) {
+        for object in self.expected.get(&node).cloned().unwrap_or_default() {
+            if let Some(it) = self.objects.get_mut(&object)
+                && it.expected.remove(&node)
+            {
+                it.lost_with = Some(node);
+                self.note_unplaced(object);
+            }
+        }
+    }
+
     fn expect(&mut self, object: ObjectId, node: NodeNumber) {
         if let Some(it) = self.objects.get_mut(&object) {
             it.expected.insert(node);

@@ -280,7 +280,7 @@ impl Run {
         let lives = self.member().is_some_and(|member| member.attempt.attempt > report.ended_attempts);
         if !lives {
             *self = match &report.state {
-                RunnerState::Waiting { why } => Run::Waiting { why: why.clone() },
+                RunnerState::Waiting { why, .. } => Run::Waiting { why: why.clone() },
                 RunnerState::Live | RunnerState::Ended { .. } => Run::Starting,
             };
         }

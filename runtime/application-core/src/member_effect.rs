@@ -84,7 +84,7 @@ pub enum MemberEffect {
     Opened {
         /// The question.
         request: RequestNumber,
-        /// The handles in the object.
+        /// The handles in the object; none if its maker ended before it told which ones there are.
         carries: Vec<HeldId>,
     },
     /// Drop the actor of this process, if there is one, construct it and say so with `constructed`.

@@ -52,6 +52,8 @@ struct Node {
     store: StorePhase,
     /// How many stores have failed since one listened.
     failures: u32,
+    /// How often a store has ended that is started again.
+    restarts: u32,
 }
 
 /// How far the store of a node is.
@@ -67,6 +69,8 @@ enum StorePhase {
     Waiting(JobId),
     /// This process is the store.
     Listens(RankId),
+    /// This process was the store, and was told to end.
+    Leaving(RankId),
     /// It has failed too often: why the last time.
     GivenUp(String),
 }
@@ -75,8 +79,10 @@ enum StorePhase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreChange {
     None,
-    /// Its process has ended, another one follows.
-    Restarts(NodeNumber),
+    /// Its process has ended, another one follows; so often that was so.
+    Restarts(NodeNumber, u32),
+    /// It has ended as it was told to.
+    Left(NodeNumber),
     /// It has ended for good.
     Failed(NodeNumber, String),
 }
@@ -84,7 +90,7 @@ pub(crate) enum StoreChange {
 impl Nodes {
     pub(crate) fn new(own: CoordinatorNode) -> Nodes {
         let names = BTreeMap::from([(own.name.clone(), NodeNumber::COORDINATOR)]);
-        let own = Node { name: own.name, at: own.at, store: StorePhase::Own, failures: 0 };
+        let own = Node { name: own.name, at: own.at, store: StorePhase::Own, failures: 0, restarts: 0 };
         let (members, jobs, early) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Nodes { all: vec![own], names, members, jobs, early }
     }
@@ -158,17 +164,25 @@ impl Nodes {
             return StoreChange::None;
         };
         match ended {
+            Some(_) if matches!(it.store, StorePhase::Leaving(_)) => {
+                it.store = StorePhase::Missing;
+                StoreChange::Left(node)
+            }
             Some(text) => {
                 it.fail(&text);
                 StoreChange::Failed(node, text)
             }
             None => match it.store {
-                StorePhase::Listens(member) if member.attempt.attempt <= report.ended_attempts => {
+                StorePhase::Listens(member) | StorePhase::Leaving(member)
+                    if member.attempt.attempt <= report.ended_attempts =>
+                {
                     it.store = StorePhase::Waiting(job);
                     it.at = None;
-                    StoreChange::Restarts(node)
+                    it.restarts += 1;
+                    StoreChange::Restarts(node, it.restarts)
                 }
                 StorePhase::Listens(_)
+                | StorePhase::Leaving(_)
                 | StorePhase::Waiting(_)
                 | StorePhase::Own
                 | StorePhase::Missing
@@ -203,6 +217,16 @@ impl Nodes {
     pub(crate) fn of_store(&self, member: RankId) -> Option<NodeNumber> {
         let node = *self.jobs.get(&member.job())?;
         (self.get(node)?.store == StorePhase::Listens(member)).then_some(node)
+    }
+
+    /// The store of a node is told to end.
+    pub(crate) fn leave(&mut self, node: NodeNumber) {
+        if let Some(it) = self.get_mut(node)
+            && let StorePhase::Listens(member) = it.store
+        {
+            it.store = StorePhase::Leaving(member);
+            it.at = None;
+        }
     }
 
     /// Nothing is heard of a store any more: there will be another one if processes of its node come back.
@@ -248,12 +272,19 @@ impl Nodes {
         self.get(node).is_some_and(|it| matches!(it.store, StorePhase::Own | StorePhase::Listens(_)))
     }
 
+    /// Whether the store still does not listen that was to follow when one had ended so often.
+    pub(crate) fn is_overdue(&self, node: NodeNumber, restarts: u32) -> bool {
+        self.get(node).is_some_and(|it| it.restarts == restarts) && !self.is_served(node)
+    }
+
     /// Where an object is that a process of a node has stored.
     pub(crate) fn stored_at(&self, node: NodeNumber) -> StoredAt {
         match self.get(node).map(|it| &it.store) {
             Some(StorePhase::Own | StorePhase::Listens(_)) => StoredAt::Place(node),
             Some(StorePhase::Submitting | StorePhase::Waiting(_)) => StoredAt::Expected(node),
-            Some(StorePhase::Missing | StorePhase::GivenUp(_)) | None => StoredAt::Nowhere,
+            Some(StorePhase::Missing | StorePhase::Leaving(_) | StorePhase::GivenUp(_)) | None => {
+                StoredAt::Nowhere
+            }
         }
     }
 
@@ -265,7 +296,8 @@ impl Nodes {
             | StorePhase::Missing
             | StorePhase::Submitting
             | StorePhase::Waiting(_)
-            | StorePhase::Listens(_) => None,
+            | StorePhase::Listens(_)
+            | StorePhase::Leaving(_) => None,
         }
     }
 
@@ -286,6 +318,7 @@ impl Nodes {
                 StorePhase::Missing
                 | StorePhase::Submitting
                 | StorePhase::Waiting(_)
+                | StorePhase::Leaving(_)
                 | StorePhase::GivenUp(_),
             )
             | None => {}
@@ -346,7 +379,7 @@ impl Nodes {
 
 impl Node {
     fn further(name: &str) -> Node {
-        Node { name: name.to_owned(), at: None, store: StorePhase::Missing, failures: 0 }
+        Node { name: name.to_owned(), at: None, store: StorePhase::Missing, failures: 0, restarts: 0 }
     }
 
     fn fail(&mut self, why: &str) {
@@ -363,7 +396,7 @@ impl StorePhase {
     const fn job(&self) -> Option<JobId> {
         match self {
             StorePhase::Waiting(job) => Some(*job),
-            StorePhase::Listens(member) => Some(member.job()),
+            StorePhase::Listens(member) | StorePhase::Leaving(member) => Some(member.job()),
             StorePhase::Own | StorePhase::Missing | StorePhase::Submitting | StorePhase::GivenUp(_) => None,
         }
     }

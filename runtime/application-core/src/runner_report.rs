@@ -9,6 +9,17 @@ pub struct RunnerReport {
     pub state: RunnerState,
 }
 
+/// Of what there is too little for a job that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunnerShortage {
+    /// GPUs, or their memory.
+    Gpus,
+    /// Cores, or memory of nodes.
+    Host,
+    /// Its user may run no more jobs.
+    Jobs,
+}
+
 /// What a runner's job does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunnerState {
@@ -16,6 +27,8 @@ pub enum RunnerState {
     Waiting {
         /// Why, as the head says.
         why: String,
+        /// What it waits for, if others of the application may hold that.
+        shortage: Option<RunnerShortage>,
     },
     /// An attempt is live.
     Live,

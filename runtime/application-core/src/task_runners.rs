@@ -3,7 +3,7 @@
 //! Whoever wants runners of a class is told of all of its live ones. There are as many as all want together;
 //! their number at most doubles at a time, since what is wanted is an estimate that the first tasks correct.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{JobId, RankId};
 
@@ -92,6 +92,49 @@ impl TaskRunners {
         self.all.get(&runner).map(|runner| &runner.class)
     }
 
+    /// The classes with the numbers of processes that take their tasks.
+    pub(crate) fn live_runners(&self) -> impl Iterator<Item = (&TaskClass, usize)> {
+        self.classes.iter().map(|(class, demand)| (class, demand.live()))
+    }
+
+    /// Number of processes that take tasks of a class.
+    pub(crate) fn live(&self, class: &TaskClass) -> usize {
+        self.classes.get(class).map_or(0, ClassDemand::live)
+    }
+
+    /// The runner of a job that is wanted and of which no process serves.
+    pub(crate) fn waits(&self, job: JobId) -> Option<TaskRunnerNumber> {
+        let number = *self.jobs.get(&job)?;
+        let runner = self.all.get(&number)?;
+        matches!(runner.phase, RunnerPhase::Waiting { .. }).then_some(number)
+    }
+
+    /// These classes, and no others, do not grow: others wait for what their runners would claim.
+    pub(crate) fn hold_back(
+        &mut self,
+        classes: &BTreeSet<TaskClass>,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let changed = self
+            .classes
+            .iter_mut()
+            .filter_map(|(class, demand)| demand.hold_back(classes.contains(class)).then(|| class.clone()));
+        let changed: Vec<TaskClass> = changed.collect();
+        changed.iter().for_each(|class| self.balance(class, ceiling, effects));
+    }
+
+    /// One of several runners of a class ends after what it has started: which.
+    pub(crate) fn give_way(
+        &mut self,
+        class: &TaskClass,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Option<RankId> {
+        let member = self.classes.get(class).filter(|demand| demand.live() > 1)?.newest()?;
+        self.leave(member, effects);
+        Some(member)
+    }
+
     /// Whether the class can run something, now or later.
     pub(crate) fn supply(&self, class: &TaskClass) -> ClassSupply {
         self.classes.get(class).map_or(ClassSupply::Growing, ClassDemand::supply)
@@ -149,22 +192,27 @@ impl TaskRunners {
         ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
-        let Some(runner) = self.of_job(member.job()) else { return };
-        if runner.phase != (RunnerPhase::Live { member }) {
-            return;
+        let Some(class) = self.leave(member, effects) else { return };
+        if let Some(demand) = self.classes.get_mut(&class) {
+            demand.forget_wants();
         }
+        self.balance(&class, ceiling, effects);
+    }
+
+    /// A process that takes tasks takes no more, and ends after what it has started: its class.
+    fn leave(&mut self, member: RankId, effects: &mut Vec<CoordinatorEffect>) -> Option<TaskClass> {
+        let runner = self.of_job(member.job()).filter(|it| it.phase == RunnerPhase::Live { member })?;
         runner.phase = RunnerPhase::Leaving { job: member.job(), told: Some(member) };
         let class = runner.class.clone();
         if let Some(demand) = self.classes.get_mut(&class) {
             demand.leave(member);
-            demand.forget_wants();
             effects.extend(demand.callers().map(|to| CoordinatorEffect::Send {
                 to,
                 frame: FromCoordinator::RunnerLeaves { runner: member },
             }));
         }
         effects.push(CoordinatorEffect::Send { to: member, frame: FromCoordinator::End });
-        self.balance(&class, ceiling, effects);
+        Some(class)
     }
 
     /// The application is over: all runners end.
@@ -468,7 +516,7 @@ impl RunnerPhase {
             RunnerPhase::Leaving { job, told: _ } => (Some(job), RunnerCondition::Leaving),
             RunnerPhase::Waiting { job, .. } => {
                 let why = match reports.get(&job).map(|report| &report.state) {
-                    Some(RunnerState::Waiting { why }) => why,
+                    Some(RunnerState::Waiting { why, .. }) => why,
                     Some(RunnerState::Live | RunnerState::Ended { .. }) => "its process starts",
                     None => "it was submitted",
                 };

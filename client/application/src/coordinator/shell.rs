@@ -51,6 +51,12 @@ const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
 /// How long more runners may be on their way than are wanted.
 const SURPLUS_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the objects of a store that is started again are waited for.
+const STORE_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Pause between two runners of tasks that end since others wait for what they hold.
+const YIELD_PAUSE: Duration = Duration::from_secs(2);
+
 /// The coordinator with its connections.
 struct CoordinatorShell {
     own: RankId,
@@ -182,6 +188,20 @@ impl CoordinatorShell {
                     spawn_local(async move {
                         sleep(SURPLUS_PATIENCE).await;
                         shell.change(|core, effects| core.surplus_over(&class, effects));
+                    });
+                }
+                CoordinatorEffect::AwaitStore { node, restarts } => {
+                    let shell = Rc::clone(self);
+                    spawn_local(async move {
+                        sleep(STORE_PATIENCE).await;
+                        shell.change(|core, effects| core.store_overdue(node, restarts, effects));
+                    });
+                }
+                CoordinatorEffect::AwaitYield => {
+                    let shell = Rc::clone(self);
+                    spawn_local(async move {
+                        sleep(YIELD_PAUSE).await;
+                        shell.change(Coordinator::yield_due);
                     });
                 }
                 CoordinatorEffect::AwaitClosing { closing } => {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use cohabit_application_core::{GangSpec, RunnerReport, RunnerState};
+use cohabit_application_core::{GangSpec, RunnerReport, RunnerShortage, RunnerState};
 use cohabit_types::{ApplicationAccess, JobId, RankId};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
@@ -172,7 +172,8 @@ impl ThreadJobs {
         let mut state = self.state();
         let (id, role) = (JobId::new(MAIN.number + state.jobs.len() as u64), job.role);
         state.jobs.insert(id, job);
-        state.report(id, RunnerState::Waiting { why: format!("{MOST_RUNNERS} runners of tasks run") });
+        let why = format!("{MOST_RUNNERS} runners of tasks run");
+        state.report(id, RunnerState::Waiting { why, shortage: Some(RunnerShortage::Host) });
         match role {
             ThreadRole::Main | ThreadRole::Actor => self.start(&mut state, id),
             ThreadRole::Tasks => self.start_runners(&mut state),

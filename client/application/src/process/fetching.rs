@@ -104,7 +104,14 @@ impl MemberProcess {
         let handles = match has_handles {
             true => {
                 let opened = self.with(|state| state.open_object(object));
-                opened.await.map_err(|_| CallError::Cancelled)?
+                let handles = opened.await.map_err(|_| CallError::Cancelled)?;
+                if handles.is_empty() {
+                    let maker = object.maker;
+                    return Err(CallError::ObjectLost(format!(
+                        "process {maker}, which made it, has ended before it told which references are in it"
+                    )));
+                }
+                handles
             }
             false => Vec::new(),
         };

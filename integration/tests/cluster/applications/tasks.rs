@@ -102,6 +102,14 @@ fn waiting_for_oneself_is_told() {
     cluster.until_all_is_over();
 }
 
+/// Processes of tasks that never end are fewer as long as an actor waits for what they hold.
+#[test]
+fn an_actor_gets_a_gpu_that_tasks_hold() {
+    let cluster = Cluster::start(&["host:2"]);
+    assert_eq!(cluster.printed(&["crowd"]), "tasks hold both\nthe actor has one: true\n");
+    cluster.until_all_is_over();
+}
+
 #[test]
 fn dropping_a_call_cancels_its_tree() {
     let cluster = Cluster::start(&["host:1"]);

@@ -294,6 +294,15 @@ fn the_application_exits_with_the_code_of_its_first_main_when_no_main_and_no_det
     assert!(!it.admits(member(99)), "a further main comes too late");
 }
 
+#[test]
+fn what_a_main_stored_that_never_connected_is_forgotten() {
+    let mut it = application(None);
+    let second = member(9);
+    effects(|effects| it.main(second.job(), effects));
+    assert_eq!(report(&mut it, second.job(), 0, RunnerState::Live), []);
+    assert_eq!(report(&mut it, second.job(), 1, ended(137)), [forget(second)]);
+}
+
 const fn closing(number: u64) -> CoordinatorEffect {
     CoordinatorEffect::AwaitClosing { closing: ClosingNumber(number) }
 }

@@ -35,7 +35,7 @@ fn create(it: &mut Coordinator, gang: GangSpec, carries: Vec<Carried>) {
 }
 
 fn waits(it: &mut Coordinator, job: RankId, why: &str) {
-    let state = RunnerState::Waiting { why: why.to_owned() };
+    let state = RunnerState::Waiting { why: why.to_owned(), shortage: None };
     effects(|effects| it.report(job.job(), RunnerReport { ended_attempts: 0, state }, effects));
 }
 

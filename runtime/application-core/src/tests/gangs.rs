@@ -122,7 +122,8 @@ fn all_ended(end: &ActorEnd) -> [(u64, ActorState); 3] {
 #[test]
 fn a_gang_begins_anew_as_a_whole() {
     let mut it = with_ready_trio();
-    let reported = report(&mut it, 1, RunnerState::Waiting { why: "it starts again soon".to_owned() });
+    let reported =
+        report(&mut it, 1, RunnerState::Waiting { why: "it starts again soon".to_owned(), shortage: None });
     assert_eq!(states(&reported), [1, 2, 3].map(|number| (number, ActorState::Restarting)));
     for number in 0..3 {
         assert!(!it.admits(rank(number)), "rank {number}");

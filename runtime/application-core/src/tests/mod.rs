@@ -17,6 +17,7 @@ mod object_store;
 mod recursion;
 mod references;
 mod remakes;
+mod runner_yields;
 mod session;
 mod stream_ends;
 mod streams;

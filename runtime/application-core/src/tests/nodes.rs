@@ -155,9 +155,26 @@ fn the_next_attempt_of_a_store_counts_once_the_one_before_has_ended() {
     let places = |it: &Coordinator| it.describe().object_places.into_values().next();
     assert_eq!(places(&it), Some(vec![N1]));
     let told = report(&mut it, STORE, 1, RunnerState::Live);
-    assert_eq!(told, [ended(STORE, &[MAIN, RUNNER, next]), vec![node_at(MAIN)]].concat());
+    let awaited = CoordinatorEffect::AwaitStore { node: N1, restarts: 1 };
+    assert_eq!(told, [ended(STORE, &[MAIN, RUNNER, next]), vec![awaited, node_at(MAIN)]].concat());
     assert_eq!(places(&it), Some(vec![N1]), "the runner may have put it into the second one");
     assert!(it.admits(next) && !it.admits(STORE));
+}
+
+/// A main comes when the stores were told to end: the processes of its node wait for the next store there.
+#[test]
+fn a_store_that_was_told_to_end_is_replaced_if_the_application_goes_on() {
+    let mut it = with_runner();
+    report(&mut it, RUNNER, 1, over());
+    received(&mut it, MAIN, ToCoordinator::Closed { member: RUNNER, settled: vec![] });
+    received(&mut it, STORE, ToCoordinator::Closed { member: RUNNER, settled: vec![] });
+    let told = report(&mut it, MAIN, 1, over());
+    assert!(told.ends_with(&[send(STORE, FromCoordinator::End)]), "{told:?}");
+    let late = member(40);
+    effects(|all| it.main(late.job(), all));
+    assert_eq!(connects(&mut it, late, "n1"), welcome(late, 1));
+    let told = report(&mut it, STORE, 1, over());
+    assert!(told.contains(&submit_store()), "{told:?}");
 }
 
 #[test]
@@ -206,7 +223,7 @@ fn an_actor_on_a_lost_node_ends_when_the_head_says_so() {
     let mut it = with_actor();
     effects(|all| it.member_silent(STORE, all));
     let restarting = FromCoordinator::State { actor: actor(1), state: ActorState::Restarting };
-    let waiting = RunnerState::Waiting { why: "its node was lost".to_owned() };
+    let waiting = RunnerState::Waiting { why: "its node was lost".to_owned(), shortage: None };
     let told = report(&mut it, ACTOR, 1, waiting);
     assert_eq!(told, [vec![send(MAIN, restarting)], ended(ACTOR, &[MAIN])].concat());
 }

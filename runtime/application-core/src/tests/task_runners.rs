@@ -11,7 +11,7 @@ use crate::{
 const SECOND: RankId = member(9);
 
 /// A main and another one are connected.
-fn application(ceiling: Option<Share>) -> Coordinator {
+pub(super) fn application(ceiling: Option<Share>) -> Coordinator {
     let mut it = Coordinator::new(ROOT, root_node(), ceiling, None);
     for main in [MAIN, SECOND] {
         effects(|effects| {
@@ -23,54 +23,64 @@ fn application(ceiling: Option<Share>) -> Coordinator {
 }
 
 /// The process of a runner: that of job 100 and its number.
-const fn process(runner: u64) -> RankId {
+pub(super) const fn process(runner: u64) -> RankId {
     member(100 + runner)
 }
 
-fn received(it: &mut Coordinator, from: RankId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
+pub(super) fn received(it: &mut Coordinator, from: RankId, frame: ToCoordinator) -> Vec<CoordinatorEffect> {
     effects(|effects| it.received(from, frame, effects))
 }
 
-fn wants(it: &mut Coordinator, from: RankId, class: TaskClass, runners: u32) -> Vec<CoordinatorEffect> {
+pub(super) fn wants(
+    it: &mut Coordinator,
+    from: RankId,
+    class: TaskClass,
+    runners: u32,
+) -> Vec<CoordinatorEffect> {
     received(it, from, ToCoordinator::WantRunners { class, runners })
 }
 
-fn submitted(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
+pub(super) fn submitted(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
     let job = process(runner).job();
     effects(|effects| it.task_runner_submitted(TaskRunnerNumber(runner), Ok(job), effects))
 }
 
-fn connects(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
+pub(super) fn connects(it: &mut Coordinator, runner: u64) -> Vec<CoordinatorEffect> {
     effects(|effects| it.connected(process(runner), "n0", effects))
 }
 
-fn report(it: &mut Coordinator, job: JobId, attempts: u32, state: RunnerState) -> Vec<CoordinatorEffect> {
+pub(super) fn report(
+    it: &mut Coordinator,
+    job: JobId,
+    attempts: u32,
+    state: RunnerState,
+) -> Vec<CoordinatorEffect> {
     let report = RunnerReport { ended_attempts: attempts, state };
     effects(|effects| it.report(job, report, effects))
 }
 
-fn ends(it: &mut Coordinator, runner: u64, code: i32) -> Vec<CoordinatorEffect> {
+pub(super) fn ends(it: &mut Coordinator, runner: u64, code: i32) -> Vec<CoordinatorEffect> {
     let text = format!("its process ended with {code}");
     report(it, process(runner).job(), 1, RunnerState::Ended { code, text })
 }
 
 /// Runners up to this number are submitted and connect.
-fn live(it: &mut Coordinator, runners: std::ops::RangeInclusive<u64>) {
+pub(super) fn live(it: &mut Coordinator, runners: std::ops::RangeInclusive<u64>) {
     for runner in runners {
         submitted(it, runner);
         connects(it, runner);
     }
 }
 
-fn send(to: RankId, frame: FromCoordinator) -> CoordinatorEffect {
+pub(super) fn send(to: RankId, frame: FromCoordinator) -> CoordinatorEffect {
     CoordinatorEffect::Send { to, frame }
 }
 
-fn submit(runner: u64, class: TaskClass) -> CoordinatorEffect {
+pub(super) fn submit(runner: u64, class: TaskClass) -> CoordinatorEffect {
     CoordinatorEffect::SubmitTaskRunner { runner: TaskRunnerNumber(runner), class }
 }
 
-fn cancel(runner: u64) -> CoordinatorEffect {
+pub(super) fn cancel(runner: u64) -> CoordinatorEffect {
     CoordinatorEffect::CancelRunner { job: process(runner).job() }
 }
 
@@ -78,7 +88,7 @@ fn joined(to: RankId, runner: u64) -> CoordinatorEffect {
     send(to, FromCoordinator::RunnerJoined { class: class(), runner: process(runner) })
 }
 
-fn leaves(to: RankId, runner: u64) -> CoordinatorEffect {
+pub(super) fn leaves(to: RankId, runner: u64) -> CoordinatorEffect {
     send(to, FromCoordinator::RunnerLeaves { runner: process(runner) })
 }
 
@@ -86,7 +96,7 @@ fn serve(runner: u64) -> CoordinatorEffect {
     send(process(runner), FromCoordinator::ServeTasks { class: class() })
 }
 
-fn end(runner: u64) -> CoordinatorEffect {
+pub(super) fn end(runner: u64) -> CoordinatorEffect {
     send(process(runner), FromCoordinator::End)
 }
 
@@ -345,7 +355,7 @@ fn a_process_that_was_told_to_end_is_not_started_again() {
         it.received(runner, ToCoordinator::Constructed { incarnation: IncarnationNumber(1) }, effects);
         it.received(MAIN, ToCoordinator::Release { held: handle(1), settled: vec![(ROOT, 1)] }, effects);
     });
-    let waiting = RunnerState::Waiting { why: "to be tried again".to_owned() };
+    let waiting = RunnerState::Waiting { why: "to be tried again".to_owned(), shortage: None };
     assert_eq!(
         report(&mut it, runner.job(), 1, waiting)[0],
         CoordinatorEffect::CancelRunner { job: runner.job() }

@@ -13,6 +13,9 @@ const REQUEST_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_millis(500
 /// How long a process that was told to end has time for it.
 const PATIENCE: (Span, Span) = (Span::from_secs(10), Span::from_secs(15));
 
+/// Pause between runners of tasks that make room.
+const YIELD_PAUSE: (Span, Span) = (Span::from_millis(100), Span::from_secs(2));
+
 impl ApplicationWorld {
     pub(super) fn drive_coordinator(
         &mut self,
@@ -62,6 +65,13 @@ impl ApplicationWorld {
                 }
                 CoordinatorEffect::AwaitSurplus { class } => {
                     self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::SurplusOver(class)));
+                }
+                CoordinatorEffect::AwaitStore { node, restarts } => {
+                    let overdue = HeadEvent::StoreOverdue { node, restarts };
+                    self.after(PATIENCE, ApplicationEvent::Head(overdue));
+                }
+                CoordinatorEffect::AwaitYield => {
+                    self.after(YIELD_PAUSE, ApplicationEvent::Head(HeadEvent::YieldDue));
                 }
                 CoordinatorEffect::AwaitClosing { closing } => {
                     self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::ClosingOver(closing)));

@@ -129,6 +129,10 @@ pub(super) enum HeadEvent {
     PatienceOver(JobId),
     /// Runners of a class have been too many for some time.
     SurplusOver(TaskClass),
+    /// Somebody has waited some time for what runners of tasks hold.
+    YieldDue,
+    /// The next store of a node has had time to listen.
+    StoreOverdue { node: NodeNumber, restarts: u32 },
     /// Processes that were told that the application is over have had time.
     ClosingOver(ClosingNumber),
     /// The head gets a cancellation.

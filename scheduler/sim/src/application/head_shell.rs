@@ -1,6 +1,6 @@
 //! What happens between the coordinator, the head and the nodes: submissions, attempts and their ends.
 
-use cohabit_application_core::{ActorId, RunnerState, TaskRunnerNumber};
+use cohabit_application_core::{ActorId, Coordinator, RunnerState, TaskRunnerNumber};
 use cohabit_types::{JobId, RankId, Share};
 
 use super::event::{ApplicationEvent, HeadEvent, Pair};
@@ -28,6 +28,10 @@ impl ApplicationWorld {
             HeadEvent::SurplusOver(class) => {
                 self.drive_coordinator(|it, effects| it.surplus_over(&class, effects));
             }
+            HeadEvent::StoreOverdue { node, restarts } => {
+                self.drive_coordinator(|it, effects| it.store_overdue(node, restarts, effects));
+            }
+            HeadEvent::YieldDue => self.drive_coordinator(Coordinator::yield_due),
             HeadEvent::ClosingOver(closing) => {
                 self.drive_coordinator(|it, effects| it.closing_over(closing, effects));
             }

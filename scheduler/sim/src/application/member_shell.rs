@@ -73,6 +73,7 @@ impl ApplicationWorld {
             MemberEffect::Opened { request, carries } => self.opened(member, request, carries, more),
             MemberEffect::Construct { actor, kind: concurrency, incarnation, arguments, needs } => {
                 self.construct(member, LiveActor { actor, incarnation, concurrency }, more);
+                self.process(member).arguments = arguments.clone();
                 self.take_handles(member, &arguments, HandleOwner::Process, more);
                 self.read_needs(member, needs, FailedNeed::Possible, more);
             }

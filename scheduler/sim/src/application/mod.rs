@@ -11,7 +11,7 @@
 //! program        what users' code does next (gang_sizes)        ledger     the checks, from outside
 //! task_plan      what tasks compute                             task_ledger   the checks of tasks
 //! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
-//! wait_graph     who could go on, seen from outside
+//! wait_graph     who could go on, seen from outside      handle_circles   who keeps itself alive
 //! stream_maker   how tasks make items                       stream_reader   how callers read them
 //! stream_record  the checks of one stream                 open_stream     one that is read
 //! object_program how objects are made and read              object_ledger   the checks of their values
@@ -29,6 +29,7 @@ mod event;
 mod faults;
 mod fetches;
 mod gang_sizes;
+mod handle_circles;
 mod head;
 mod head_shell;
 mod ledger;

@@ -170,7 +170,9 @@ impl ApplicationWorld {
     /// Why an object is not lost that a process waits for.
     fn find_unlost(&mut self, store: RankId, object: ObjectId) -> Option<String> {
         let reader = self.reader(store, object)?;
-        let (loss, maker_lives) = (self.places.loss(object, store), self.lives(object.maker));
+        // Of a node that was silent, nobody waits for a word.
+        let is_heard = !self.silenced.contains(&self.nodes.of(object.maker));
+        let (loss, maker_lives) = (self.places.loss(object, store), self.lives(object.maker) && is_heard);
         let has = |it: &&RankId| {
             !self.was_written_off(**it)
                 && self.stores.get(it).is_some_and(|store| store.content(object).is_some())

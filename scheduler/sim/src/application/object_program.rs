@@ -271,7 +271,10 @@ impl ApplicationWorld {
         more: &mut Vec<MemberEffect>,
     ) {
         if let Some(opened) = self.process(member).opening.remove(&request) {
-            self.take_handles(member, &opened.payload, opened.owner, more);
+            // Its maker may have ended before it told which ones there are. Nobody reads it then.
+            if !carries.is_empty() {
+                self.take_handles(member, &opened.payload, opened.owner, more);
+            }
             self.process(member).core.release(HeldId::Object(opened.reference), more);
         }
         self.give_back(member, carries, more);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use cohabit_application_core::{
     ActorId, CallNumber, HeldId, IncarnationNumber, Member, ObjectId, RequestNumber, Ticket,
 };
@@ -28,6 +29,8 @@ pub(super) struct Process {
     /// The program goes on when this call has ended.
     pub(super) awaits: Option<CallNumber>,
     pub(super) live: Option<LiveActor>,
+    /// Those of the constructor of its actor.
+    pub(super) arguments: Bytes,
     pub(super) running: BTreeMap<Ticket, Tag>,
     /// Tasks that it runs.
     pub(super) tasks: BTreeMap<Ticket, SimulatedTask>,
@@ -97,6 +100,7 @@ impl Process {
             steps,
             awaits: None,
             live: None,
+            arguments: Bytes::new(),
             running: BTreeMap::new(),
             tasks: BTreeMap::new(),
             task_calls: BTreeMap::new(),

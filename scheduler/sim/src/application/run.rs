@@ -184,7 +184,7 @@ impl ApplicationWorld {
         if let Some(result) = self.after_drain() {
             return result;
         }
-        if let Some(left) = self.find_leftover() {
+        if let Some(left) = self.find_leftover().filter(|_| !self.has_circle()) {
             return self.failed(FailureKind::NeverEnded, left);
         }
         self.counters.rests += 1;

@@ -107,6 +107,27 @@ fn lost(object: ObjectId, text: &str) -> CoordinatorEffect {
     CoordinatorEffect::OwnStore(ToStore::Lost { object, error: CallError::ObjectLost(text.to_owned()) })
 }
 
+/// The store has ended, and so has its node before the next one listens.
+#[test]
+fn an_object_whose_next_store_does_not_come_is_made_again() {
+    let mut it = application();
+    make(&mut it, object(1), &[MAIN], lineage(&[], 2));
+    let waiting = RunnerReport {
+        ended_attempts: 1,
+        state: RunnerState::Waiting { why: "it is tried again".to_owned(), shortage: None },
+    };
+    let told = effects(|all| it.report(STORE.job(), waiting, all));
+    let awaited = CoordinatorEffect::AwaitStore { node: N1, restarts: 1 };
+    assert!(told.contains(&awaited), "{told:?}");
+    for main in [MAIN, OTHER] {
+        closes(&mut it, main, STORE);
+    }
+    assert_eq!(wanted(&mut it, object(1)), [], "the next store may have it");
+    assert_eq!(effects(|all| it.store_overdue(N1, 0, all)), [], "that is another one");
+    let remade = [remakes(MAIN, object(1), 1, lineage(&[], 1))];
+    assert_eq!(effects(|all| it.store_overdue(N1, 1, all)), remade);
+}
+
 #[test]
 fn a_lost_object_is_made_again_as_often_as_its_task_may_run() {
     let mut it = application();
