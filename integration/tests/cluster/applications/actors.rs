@@ -123,39 +123,6 @@ fn a_cancelled_application_ends_with_its_children() {
     until("all jobs have ended", || cluster.jobs_of("", "RUNNING").is_empty());
 }
 
-/// Four quarters fit where four jobs may share a GPU; by default the fourth waits, and is told why.
-#[test]
-fn four_quarters_share_a_simulated_gpu() {
-    let mut cluster = Cluster::start(&[]);
-    cluster.add_worker_with("sim:1xH200-141G", &["--max-sharing", "4"]);
-    let go = cluster.path("go");
-    let mut launch = cluster.launch(&["quarters", "4", &go]);
-    let line = launch.line();
-    let jobs: Vec<&str> = line.strip_prefix("jobs ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();
-    for job in &jobs {
-        let shown = cluster.show(job);
-        assert_eq!((shown["state"].as_str(), shown["share"].as_f64()), (Some("RUNNING"), Some(0.25)));
-        assert_eq!(shown["attempts"][0]["ranks"][0]["node"], "node0");
-    }
-    fs::write(&go, "").unwrap();
-    assert_eq!(launch.end().code, 0);
-
-    let mut cluster = Cluster::start(&[]);
-    cluster.add_worker_with("sim:1xH200-141G", &[]);
-    let go = cluster.path("go");
-    let launch = cluster.launch(&["quarters", "4", &go]);
-    until("the fourth waits", || {
-        cluster.jobs_of("actor", "RUNNING").len() == 3 && cluster.jobs_of("actor", "PENDING").len() == 1
-    });
-    let fourth = cluster.jobs_of("actor", "PENDING").remove(0);
-    let reason = "needs a GPU with room for one more rank; each already runs 3, the limit";
-    until("it is told why", || {
-        cluster.show(&fourth)["reason"].as_str().is_some_and(|it| it.contains(reason))
-    });
-    fs::write(&go, "").unwrap();
-    drop(launch);
-}
-
 /// Where a user may run one job, the coordinator is that one: whoever launches is told why nothing happens.
 #[test]
 fn a_main_that_waits_says_why() {

@@ -18,14 +18,14 @@ pub(super) fn program(name: &str) -> PathBuf {
 }
 
 /// A launched application.
-pub(super) struct Launch {
+pub(crate) struct Launch {
     process: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Launch {
     /// The next line that its `main` prints.
-    pub(super) fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let (mut line, mut said) = (String::new(), String::new());
         if self.output.read_line(&mut line).unwrap() == 0 {
             self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
@@ -39,7 +39,7 @@ impl Launch {
     }
 
     /// The rest of what it prints, what it says on standard error, and its exit code.
-    pub(super) fn end(mut self) -> CommandOutput {
+    pub(crate) fn end(mut self) -> CommandOutput {
         let mut stdout = String::new();
         self.output.read_to_string(&mut stdout).unwrap();
         let mut output = CommandOutput::from(self.process.wait_with_output().unwrap());
@@ -49,16 +49,16 @@ impl Launch {
 }
 
 impl Cluster {
-    pub(super) fn launch(&self, arguments: &[&str]) -> Launch {
+    pub(crate) fn launch(&self, arguments: &[&str]) -> Launch {
         self.launch_program(&program("application"), arguments)
     }
 
-    pub(super) fn launch_program(&self, program: &Path, arguments: &[&str]) -> Launch {
+    pub(crate) fn launch_program(&self, program: &Path, arguments: &[&str]) -> Launch {
         self.launch_program_at(self.address(), program, arguments)
     }
 
     /// The same, with the head at this address.
-    pub(super) fn launch_program_at(&self, head: String, program: &Path, arguments: &[&str]) -> Launch {
+    pub(crate) fn launch_program_at(&self, head: String, program: &Path, arguments: &[&str]) -> Launch {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.folder()).stdin(Stdio::null());
         command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", self.folder());
@@ -69,12 +69,12 @@ impl Cluster {
     }
 
     /// Launches the application and waits for the end of its `main`.
-    pub(super) fn application(&self, arguments: &[&str]) -> CommandOutput {
+    pub(crate) fn application(&self, arguments: &[&str]) -> CommandOutput {
         self.launch(arguments).end()
     }
 
     /// The jobs of this state whose work begins so.
-    pub(super) fn jobs_of(&self, work: &str, state: &str) -> Vec<String> {
+    pub(crate) fn jobs_of(&self, work: &str, state: &str) -> Vec<String> {
         let listed = self.json(&["list", "--all"]);
         let jobs = listed["jobs"].as_array().unwrap().iter();
         let fits = |job: &&serde_json::Value| {
