@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use cohabit_policy::Shortage;
-use cohabit_types::{JobId, JobState, Outcome, ReasonCode, Span, StopReason, Time, counted};
+use cohabit_types::{JobId, JobState, NodeId, Outcome, ReasonCode, Span, StopReason, Time, counted};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
@@ -23,13 +23,35 @@ impl HeadReader<'_> {
                 let awaited = || self.head.awaited_jobs(id.number);
                 not_yet_eligible(self.now, job, awaited).unwrap_or_else(|| self.waiting_reason(id))
             }
-            JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
+            JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), self.placed_reason(job)),
             JobStatus::Ended(end) => return (end.reason, self.end_reason(id, job, end.reason)),
         };
         match job.isolation_clause().filter(|_| job.state() != JobState::Held) {
             Some(clause) => (code, format!("{why}; {clause}")),
             None => (code, why),
         }
+    }
+
+    /// Where a placed job runs, or why it is being stopped there, and which of its nodes is unreachable.
+    fn placed_reason(&self, job: &Job) -> String {
+        match self.unreachable_node(job) {
+            None => placed_reason(job),
+            Some((_, node)) => {
+                let silent_for = self.now.since(node.link_changed_at);
+                format!(
+                    "{}; nothing has been heard of node {} for {silent_for}",
+                    placed_reason(job),
+                    node.name
+                )
+            }
+        }
+    }
+
+    /// A node with live ranks of the job whose worker is not connected.
+    pub(crate) fn unreachable_node(&self, job: &Job) -> Option<(NodeId, &Node)> {
+        let nodes = job.live_attempt()?.live_nodes().into_iter();
+        let mut known = nodes.filter_map(|id| Some((id, self.head.nodes.get(&id)?)));
+        known.find(|(_, node)| node.key().is_none())
     }
 
     /// Why an eligible job has not started.

@@ -103,10 +103,33 @@ fn the_end_of_the_coordinator_ends_everything() {
     let own = cluster.program_processes();
     coordinator.into_iter().filter(|pid| own.contains(pid)).for_each(kill_process);
     let ended = launch.end();
-    assert_ne!(ended.code, 0);
+    assert_eq!(ended.code, 137, "as the coordinator: {}", ended.stderr);
+    let expected =
+        format!("application 'test' has ended with its coordinator, job {root}: it was ended by SIGKILL");
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("`cohabit explain {root}` says more")), "{}", ended.stderr);
     assert_eq!(cluster.end(&root)["state"], "FAILED");
     until("all processes are gone", || cluster.program_processes().is_empty());
     until("all jobs have ended", || cluster.jobs_of("", "RUNNING").is_empty());
+}
+
+/// Whoever kills `main` ends it alone, and its launcher says so.
+#[test]
+fn the_end_of_a_killed_main_is_told() {
+    let cluster = Cluster::start(&["host:1"]);
+    let mut launch = cluster.launch(&["wait", &cluster.path("go")]);
+    assert_eq!(launch.line(), "waiting");
+    let own = cluster.program_processes();
+    let mains = processes_with("COHABIT_JOB_ID=2\0");
+    mains.into_iter().filter(|pid| own.contains(pid)).for_each(kill_process);
+    let ended = launch.end();
+    assert_eq!(ended.code, 137, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("main, job 2, has ended: it was ended by SIGKILL on node0"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("`cohabit explain 2` says more"), "{}", ended.stderr);
 }
 
 #[test]
@@ -117,7 +140,10 @@ fn a_cancelled_application_ends_with_its_children() {
     assert_eq!(launch.line(), "calling");
     let root = cluster.jobs_of("application", "RUNNING").remove(0);
     cluster.ok(&["cancel", &root]);
-    assert_ne!(launch.end().code, 0);
+    let ended = launch.end();
+    assert_eq!(ended.code, 130);
+    let expected = format!("application 'test', job {root}, has ended: it was cancelled after");
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert_eq!(cluster.end(&root)["state"], "CANCELLED");
     until("all processes are gone", || cluster.program_processes().is_empty());
     until("all jobs have ended", || cluster.jobs_of("", "RUNNING").is_empty());

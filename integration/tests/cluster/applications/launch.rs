@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -21,6 +21,7 @@ pub(super) fn program(name: &str) -> PathBuf {
 pub(crate) struct Launch {
     process: Child,
     output: BufReader<ChildStdout>,
+    errors: BufReader<ChildStderr>,
 }
 
 impl Launch {
@@ -28,10 +29,20 @@ impl Launch {
     pub(crate) fn line(&mut self) -> String {
         let (mut line, mut said) = (String::new(), String::new());
         if self.output.read_line(&mut line).unwrap() == 0 {
-            self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            self.errors.read_to_string(&mut said).unwrap();
         }
         assert!(!line.is_empty(), "it has ended: {said}");
         line.trim_end().to_owned()
+    }
+
+    /// Waits until the launcher says this on standard error; returns the line.
+    pub(super) fn told(&mut self, text: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert_ne!(self.errors.read_line(&mut line).unwrap(), 0, "it has ended without '{text}'");
+        }
+        line
     }
 
     pub(super) fn signal(&self, signal: Signal) {
@@ -40,11 +51,11 @@ impl Launch {
 
     /// The rest of what it prints, what it says on standard error, and its exit code.
     pub(crate) fn end(mut self) -> CommandOutput {
-        let mut stdout = String::new();
+        let (mut stdout, mut stderr) = (String::new(), String::new());
         self.output.read_to_string(&mut stdout).unwrap();
-        let mut output = CommandOutput::from(self.process.wait_with_output().unwrap());
-        output.stdout = stdout;
-        output
+        self.errors.read_to_string(&mut stderr).unwrap();
+        let output = CommandOutput::from(self.process.wait_with_output().unwrap());
+        CommandOutput { stdout, stderr, ..output }
     }
 }
 
@@ -65,7 +76,8 @@ impl Cluster {
         command.env("COHABIT_STATE", self.folder().join("head")).env("COHABIT_HEAD", head).args(arguments);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
-        Launch { process, output }
+        let errors = BufReader::new(process.stderr.take().unwrap());
+        Launch { process, output, errors }
     }
 
     /// Launches the application and waits for the end of its `main`.
