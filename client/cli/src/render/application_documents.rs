@@ -92,7 +92,9 @@ struct ActorDocument {
     gpus: f64,
     sharing: Option<&'static str>,
     sharing_reason: Option<String>,
+    /// None where not all processes have answered.
     calls: Option<u64>,
+    known_calls: u64,
     holders: u32,
 }
 
@@ -105,7 +107,7 @@ impl ActorListDocument {
     ) -> ActorListDocument {
         let document = |actor: &ActorRecord| {
             let record = actor.job.and_then(|job| records.iter().find(|record| record.id == job));
-            actor_document(actor, record)
+            actor_document(actor, listing.has_all_calls(), record)
         };
         ActorListDocument {
             application,
@@ -116,7 +118,7 @@ impl ActorListDocument {
     }
 }
 
-fn actor_document(actor: &ActorRecord, record: Option<&JobRecord>) -> ActorDocument {
+fn actor_document(actor: &ActorRecord, has_all_calls: bool, record: Option<&JobRecord>) -> ActorDocument {
     let sharing = record.and_then(|record| record.sharing()).map(|it| it.words());
     ActorDocument {
         id: actor.id,
@@ -132,7 +134,8 @@ fn actor_document(actor: &ActorRecord, record: Option<&JobRecord>) -> ActorDocum
         gpus: actor.gpus.as_f64(),
         sharing: sharing.map(|(word, _)| word),
         sharing_reason: sharing.and_then(|(_, why)| why.map(str::to_owned)),
-        calls: actor.calls,
+        calls: has_all_calls.then_some(actor.calls),
+        known_calls: actor.calls,
         holders: actor.holders,
     }
 }

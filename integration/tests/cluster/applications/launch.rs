@@ -96,7 +96,7 @@ impl Cluster {
     }
 
     /// The processes of the program on this machine, but not its launchers.
-    pub(super) fn program_processes(&self) -> Vec<i32> {
+    pub(crate) fn program_processes(&self) -> Vec<i32> {
         processes_with(&self.path("worker0/code"))
     }
 }

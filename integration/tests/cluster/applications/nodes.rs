@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::launch::{Launch, program};
 use crate::kit::*;
 
@@ -84,7 +86,13 @@ fn a_lost_node_is_made_good() {
 fn an_actor_of_a_lost_node_begins_anew_on_another() {
     let mut nodes = TwoNodes::start("actor");
     assert_eq!(nodes.launch.line(), "calls: 1");
+    let actors = |cluster: &Cluster| cluster.json(&["actors", "nodes"])["actors"].clone();
+    let states = |actors: &Value| [0, 1].map(|number| actors[number]["state"].as_str().unwrap().to_owned());
+    assert_eq!(states(&actors(&nodes.cluster)), ["READY", "READY"]);
     nodes.lose_second();
+    until("its node is silent", || states(&actors(&nodes.cluster)) == ["READY", "UNREACHABLE"]);
+    let reason = actors(&nodes.cluster)[1]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("nothing has been heard of node node1 for"), "{reason}");
     assert_eq!(nodes.launch.line(), "calls: 1");
     nodes.end();
 }

@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use super::kit::GpuCluster;
-use crate::kit::until;
+use crate::kit::{processes_with, until};
 
 /// Four quarters fit where four jobs may share a GPU; by default the fourth waits, and is told why.
 #[test]
@@ -24,9 +26,16 @@ fn four_quarters_share_a_gpu() {
         assert!(sheet.contains("0.25 GPUs, 8 GiB on each GPU"), "{sheet}");
         assert_eq!(shown["devices"], json!([gpus.uuid(0)]));
     }
+    let of_first = processes_with(&format!("COHABIT_JOB_ID={}\0", jobs[0]));
+    let of_first = of_first.into_iter().filter(|pid| gpus.cluster.program_processes().contains(pid));
+    let of_first: Vec<Pid> = of_first.map(Pid::from_raw).collect();
+    of_first.iter().for_each(|pid| kill(*pid, Signal::SIGSTOP).unwrap());
     let actors = gpus.cluster.json(&["actors", "test"]);
+    of_first.iter().for_each(|pid| kill(*pid, Signal::SIGCONT).unwrap());
+    assert_eq!(actors["silent"].as_array().unwrap().len(), 1);
     let actors = actors["actors"].as_array().unwrap();
-    assert!(actors.iter().all(|actor| actor["sharing"] == "enforced"), "{actors:?}");
+    let has_limits = actors.iter().all(|actor| actor["sharing"] == "enforced");
+    assert!(has_limits, "also where one process does not answer: {actors:?}");
     for client in gpus.until_clients(0, 4) {
         let environment = fs::read(format!("/proc/{client}/environ")).unwrap();
         let environment = String::from_utf8_lossy(&environment).into_owned();
