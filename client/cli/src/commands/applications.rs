@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cohabit_client::Client;
-use cohabit_client::types::{ApplicationOwner, ApplicationRecord, JobId, JobRef};
+use cohabit_client::types::{ApplicationOwner, ApplicationRecord, JobId, JobRef, RankId};
 use cohabit_console::{CommandError, CommandErrorKind, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
@@ -61,6 +61,11 @@ pub(super) async fn look_for_application(
         JobRef::Last(_) => resolve_one(client, reference).await?,
     };
     Ok(with_root(live, job, &user))
+}
+
+/// The jobs of processes that did not answer.
+pub(super) fn silent_jobs(silent: &[RankId]) -> Vec<JobId> {
+    silent.iter().map(|process| process.job()).collect()
 }
 
 fn named(live: Vec<ApplicationRecord>, name: &str, user: &str) -> Result<ApplicationRecord, CommandError> {

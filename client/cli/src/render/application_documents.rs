@@ -10,6 +10,7 @@ use cohabit_client::types::{
 use serde::Serialize;
 
 use super::rfc3339;
+use super::silence::{SilentProcess, silent_processes};
 
 /// `{"applications": […]}`
 #[derive(Debug, Serialize)]
@@ -74,6 +75,7 @@ pub(crate) struct ActorListDocument {
     actors: Vec<ActorDocument>,
     omitted: u64,
     silent: Vec<RankId>,
+    silent_processes: Vec<SilentProcess>,
 }
 
 #[derive(Debug, Serialize)]
@@ -114,6 +116,7 @@ impl ActorListDocument {
             actors: listing.actors.iter().map(document).collect(),
             omitted: listing.omitted,
             silent: listing.silent.clone(),
+            silent_processes: silent_processes(&listing.silent, records),
         }
     }
 }
@@ -148,6 +151,7 @@ pub(crate) struct TaskListDocument {
     tasks: Vec<TaskDocument>,
     omitted: u64,
     silent: Vec<RankId>,
+    silent_processes: Vec<SilentProcess>,
 }
 
 #[derive(Debug, Serialize)]
@@ -182,13 +186,15 @@ struct TaskDocument {
 }
 
 impl TaskListDocument {
-    pub(crate) fn new(application: JobId, listing: &TaskListing) -> TaskListDocument {
+    /// `records` are those of the jobs of silent processes.
+    pub(crate) fn new(application: JobId, listing: &TaskListing, records: &[JobRecord]) -> TaskListDocument {
         TaskListDocument {
             application,
             classes: listing.classes.iter().map(TaskClassDocument::from).collect(),
             tasks: listing.tasks.iter().map(TaskDocument::from).collect(),
             omitted: listing.omitted,
             silent: listing.silent.clone(),
+            silent_processes: silent_processes(&listing.silent, records),
         }
     }
 }
@@ -239,6 +245,7 @@ pub(crate) struct ObjectListDocument {
     objects: Vec<ObjectDocument>,
     omitted: u64,
     silent: Vec<RankId>,
+    silent_processes: Vec<SilentProcess>,
 }
 
 #[derive(Debug, Serialize)]
@@ -262,7 +269,12 @@ struct ObjectDocument {
 }
 
 impl ObjectListDocument {
-    pub(crate) fn new(application: JobId, listing: &ObjectListing) -> ObjectListDocument {
+    /// `records` are those of the jobs of silent stores.
+    pub(crate) fn new(
+        application: JobId,
+        listing: &ObjectListing,
+        records: &[JobRecord],
+    ) -> ObjectListDocument {
         let stores = listing.stores.iter().map(|store| ObjectStoreDocument {
             process: store.member,
             node: store.node.clone(),
@@ -285,6 +297,7 @@ impl ObjectListDocument {
             objects: objects.collect(),
             omitted: listing.omitted,
             silent: listing.silent.clone(),
+            silent_processes: silent_processes(&listing.silent, records),
         }
     }
 }

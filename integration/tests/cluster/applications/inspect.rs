@@ -122,7 +122,12 @@ fn a_process_that_does_not_answer_is_named() {
     let job = cluster.json(&["actors", "inspect"])["actors"][0]["job"].as_str().unwrap().to_owned();
     kill(Pid::from_raw(process), Signal::SIGSTOP).unwrap();
     let seen = cluster.json(&["actors", "inspect"]);
+    let shown = cluster.ok(&["actors", "inspect"]);
     kill(Pid::from_raw(process), Signal::SIGCONT).unwrap();
+    let told = format!("the actor process 'first' (job {job}/0) on node node0 did not answer in time");
+    assert!(shown.contains(&told), "{shown}");
+    let silent = &seen["silent_processes"][0];
+    assert_eq!([&silent["role"], &silent["job"], &silent["node"]], ["actor", job.as_str(), "node0"]);
     assert_eq!(seen["silent"].as_array().unwrap().len(), 1);
     assert!(seen["silent"][0].as_str().unwrap().starts_with(&job), "{}", seen["silent"]);
     assert_eq!(all(&seen["actors"], "state"), ["READY", "READY", "QUEUED"]);

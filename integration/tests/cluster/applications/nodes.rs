@@ -93,6 +93,11 @@ fn an_actor_of_a_lost_node_begins_anew_on_another() {
     until("its node is silent", || states(&actors(&nodes.cluster)) == ["READY", "UNREACHABLE"]);
     let reason = actors(&nodes.cluster)[1]["reason"].as_str().unwrap().to_owned();
     assert!(reason.starts_with("nothing has been heard of node node1 for"), "{reason}");
+    let job = actors(&nodes.cluster)[1]["job"].as_str().unwrap().to_owned();
+    let explained = nodes.cluster.ok(&["explain", "nodes"]);
+    assert!(explained.contains("Node node1 is unreachable since 20"), "{explained}");
+    assert!(explained.contains(&format!("actor 'Keeper' (job {job}/0)")), "{explained}");
+    assert!(explained.contains(&format!("Actor 2 (Keeper) waits: {}", &reason[..40])), "{explained}");
     assert_eq!(nodes.launch.line(), "calls: 1");
     nodes.end();
 }
