@@ -9,7 +9,7 @@ use cohabit_console::{CommandError, output, printable_line, with_schema};
 use jiff::tz::TimeZone;
 
 use super::application_waits::{describe_waits, waits_of};
-use super::applications::look_for_application;
+use super::applications::{ended_application, look_for_application};
 use super::job_reference::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
 use crate::endpoint::connect;
@@ -19,6 +19,11 @@ use crate::render::local_time;
 pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
     let application = look_for_application(&client, &arguments.job).await?.ok();
+    if application.is_none()
+        && let Some(error) = ended_application(&client, &arguments.job, "explain").await?
+    {
+        return Err(error);
+    }
     let job = match &application {
         Some(application) => application.job,
         None => resolve_one(&client, &arguments.job).await?,

@@ -176,7 +176,7 @@ fn the_jobs_of_an_application_are_shown() {
     let root = cluster.jobs_of("application", "RUNNING").remove(0);
     let actor = cluster.jobs_of("actor", "RUNNING").remove(0);
     assert_eq!(cluster.show(&actor)["application"], root.as_str());
-    assert!(cluster.ok(&["show", &actor]).contains(&format!("child of job {root}")));
+    assert!(cluster.ok(&["show", &actor]).contains(&format!("application: child of job {root}")));
     let environments = cluster.program_processes().into_iter().map(|pid| {
         let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
         String::from_utf8_lossy(&[read("environ"), read("cmdline")].concat()).into_owned()

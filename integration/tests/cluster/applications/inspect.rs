@@ -108,6 +108,13 @@ fn the_logs_of_all_processes_are_one() {
         let count = printed.iter().filter(|(process, text)| (process.as_str(), text.as_str()) == expected);
         assert_eq!(count.count(), 1, "{expected:?} in {printed:?}");
     }
+    for command in ["logs", "explain"] {
+        let told = cluster.run(&[command, "inspect"]);
+        assert_eq!((told.code, told.stdout.as_str()), (66, ""));
+        let expected = "application 'inspect' has ended: its last run, job 1, ended as COMPLETED at 20";
+        assert!(told.stderr.contains(expected), "{}", told.stderr);
+        assert!(told.stderr.contains(&format!("`cohabit {command} 1`")), "{}", told.stderr);
+    }
     let ended = cluster.ok(&["logs", "1"]);
     assert!(ended.contains("[main 2] done"), "also when it has ended: {ended}");
     assert!(!cluster.ok(&["logs", "--rank", "0", "1"]).contains("done"), "the coordinator alone");

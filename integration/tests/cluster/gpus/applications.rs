@@ -59,4 +59,6 @@ fn four_quarters_share_a_gpu() {
     });
     fs::write(&go, "").unwrap();
     assert_eq!(launch.end().code, 0);
+    let reason = "application 'test' (job 1) ended it before it ran: it was not needed any more";
+    assert_eq!(gpus.cluster.end(&fourth)["reason"], reason);
 }
