@@ -78,9 +78,10 @@ pub(super) async fn ended_application(
     let user = client.accepted().await?.by.user;
     let filter = Filter { user: Some(user), name: Some(name.clone()), ..Filter::default() };
     let jobs = client.list_all(filter).await?;
-    let Some(error) = ended(&jobs, name, command, &TimeZone::system()) else { return Ok(None) };
+    let Some(roots) = ended_roots(&jobs) else { return Ok(None) };
+    let Some(error) = ended(&roots, command, &TimeZone::system()) else { return Ok(None) };
     // A command may begin with the same word: whether the job is a root shows in its children.
-    let Some(root) = jobs.last() else { return Ok(None) };
+    let Some(root) = roots.last() else { return Ok(None) };
     Ok((!children(client, root.id, &root.user).await?.is_empty()).then_some(error))
 }
 
@@ -95,20 +96,25 @@ pub(super) async fn children(
     Ok(client.list(filter).try_filter(is_child).try_collect().await?)
 }
 
-fn ended(jobs: &[JobRecord], name: &str, command: &str, zone: &TimeZone) -> Option<CommandError> {
-    let is_ended_root = |job: &JobRecord| {
-        job.state.is_terminal() && job.application.is_none() && Entrypoint::is_application_title(&job.work)
-    };
-    let (last, earlier) = jobs.split_last().filter(|_| jobs.iter().all(is_ended_root))?;
+/// The root jobs among those of a name, if all have ended, and no other job has the name. Children may: they
+/// have the names of actors, or of what they are.
+fn ended_roots(jobs: &[JobRecord]) -> Option<Vec<&JobRecord>> {
+    let roots: Vec<&JobRecord> = jobs.iter().filter(|job| job.application.is_none()).collect();
+    let are_roots = roots.iter().all(|root| Entrypoint::is_application_title(&root.work));
+    (are_roots && jobs.iter().all(|job| job.state.is_terminal())).then_some(roots)
+}
+
+fn ended(roots: &[&JobRecord], command: &str, zone: &TimeZone) -> Option<CommandError> {
+    let (last, earlier) = roots.split_last()?;
     let at = last.ended_at.map_or(String::new(), |at| format!(" at {}", local_time(at, zone)));
     let earlier = match earlier.last() {
         Some(before) => format!("; the one before is job {}", before.id),
         None => String::new(),
     };
     let message = format!(
-        "application '{name}' has ended: its last run, job {}, ended as {}{at}. Give its number: \
+        "application '{}' has ended: its last run, job {}, ended as {}{at}. Give its number: \
          `cohabit {command} {}`{earlier}",
-        last.id, last.state, last.id
+        last.name, last.id, last.state, last.id
     );
     Some(CommandError::new(CommandErrorKind::NotFound, message))
 }
@@ -202,18 +208,22 @@ mod tests {
     fn the_name_of_an_ended_application_is_answered_with_its_last_job() {
         let run = |job, state| JobRecord {
             id: JobId::new(job),
+            name: "count".into(),
             state,
             work: "application count 5".into(),
             ended_at: Some(at(60)),
             ..running()
         };
-        let error = |jobs: &[JobRecord]| ended(jobs, "count", "logs", &TimeZone::UTC).map(|it| it.message);
+        let error = |jobs: &[JobRecord]| Some(ended(&ended_roots(jobs)?, "logs", &TimeZone::UTC)?.message);
         let once = error(&[run(12, JobState::Completed)]).unwrap();
         let expected = "application 'count' has ended: its last run, job 12, ended as COMPLETED at \
                         2026-11-21 08:34:20. Give its number: `cohabit logs 12`";
         assert_eq!(once, expected);
         let runs = [run(4, JobState::Failed), run(12, JobState::Completed)];
         assert_eq!(error(&runs), Some(format!("{expected}; the one before is job 4")));
+        let child = JobRecord { application: Some(JobId::new(12)), ..run(14, JobState::Cancelled) };
+        assert_eq!(error(&[run(12, JobState::Completed), child.clone()]), Some(expected.to_owned()));
+        assert_eq!(error(&[child]), None);
         assert_eq!(error(&[]), None);
         assert_eq!(error(&[run(12, JobState::Completed), running()]), None, "a job lives");
     }
