@@ -1,6 +1,7 @@
 //! The application of the tests with real clusters: its first argument says what its `main` does.
 
 use std::path::Path;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use cohabit::{Error, Result};
@@ -37,13 +38,16 @@ impl Counter {
     }
 }
 
-/// Holds a quarter of a GPU.
-struct Quarter;
+/// Holds a quarter of a GPU, and runs the program that is given on it.
+struct Quarter {
+    _program: Option<Child>,
+}
 
 #[cohabit::actor(gpus = 0.25, gpu_memory = "8G")]
 impl Quarter {
-    fn new() -> Self {
-        Quarter
+    fn new(program: Option<String>) -> Result<Self> {
+        let start = |program| Command::new(program).args(["--steps", "1000000", "--rate", "50"]).spawn();
+        Ok(Quarter { _program: program.map(start).transpose()? })
     }
 
     fn job(&self) -> String {
@@ -87,7 +91,8 @@ async fn main() -> Result<()> {
         ["keep", name] => keep(name).await,
         ["find", name] => find(name).await,
         ["stop", name] => Ok(Counter::named(name).await?.stop().await?),
-        ["quarters", count, go] => quarters(count.parse()?, go).await,
+        ["quarters", count, go] => quarters(count.parse()?, go, None).await,
+        ["quarters", count, go, program] => quarters(count.parse()?, go, Some(program)).await,
         ["pass"] => pass().await,
         ["wait", go] => wait(go).await,
         ["fail"] => Err("it was told to fail".into()),
@@ -161,8 +166,8 @@ async fn find(name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn quarters(count: usize, go: &str) -> Result<()> {
-    let starts = (0..count).map(|_| Quarter::remote().start());
+async fn quarters(count: usize, go: &str, program: Option<&str>) -> Result<()> {
+    let starts = (0..count).map(|_| Quarter::remote(program.map(str::to_owned)).start());
     let quarters = try_join_all(starts).await?;
     let jobs = futures::future::join_all(quarters.iter().map(|quarter| quarter.job()));
     tokio::select! {

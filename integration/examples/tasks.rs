@@ -7,7 +7,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
-use cohabit::{Error, Result};
+use cohabit::{Error, Ref, Result};
 use futures::StreamExt;
 use futures::future::{try_join, try_join_all};
 use futures::stream::FuturesUnordered;
@@ -34,24 +34,36 @@ async fn fibonacci(number: u32) -> Result<u64> {
     Ok(one + two)
 }
 
-/// Says that it began, waits for a file, and says how it ended. It needs no core: as many run as are called.
+/// Writes down that a task began, and that it ended, when it is dropped.
+struct Written<'a> {
+    name: &'a str,
+    record: &'a str,
+}
+
+impl Written<'_> {
+    fn begin<'a>(name: &'a str, record: &'a str) -> Result<Written<'a>> {
+        append(record, &format!("{name} began"))?;
+        Ok(Written { name, record })
+    }
+}
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        let _written = append(self.record, &format!("{} ended", self.name));
+    }
+}
+
+/// Waits for a file that never comes. It needs no core: as many run as are called.
 #[cohabit::task(cpus = 0)]
 async fn sleeper(name: String, record: String) -> Result<()> {
-    struct Ended(String, String);
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            let _written = append(&self.1, &format!("{} ended", self.0));
-        }
-    }
-    append(&record, &format!("{name} began"))?;
-    let _ended = Ended(name, record.clone());
+    let _written = Written::begin(&name, &record)?;
     until(&format!("{record}.never")).await
 }
 
 /// Three sleepers.
 #[cohabit::task]
 async fn parent(record: String) -> Result<()> {
-    append(&record, "parent began")?;
+    let _written = Written::begin("parent", &record)?;
     let sleepers = ["one", "two", "three"].map(|name| sleeper::remote(name.to_owned(), record.clone()));
     try_join_all(sleepers).await.map(drop)
 }
@@ -169,13 +181,13 @@ async fn crowd() -> Result<()> {
     Ok(())
 }
 
-/// Begins a tree of tasks, drops it when all of it runs, and waits until all of it has ended.
+/// Begins a tree of tasks, drops its reference when all of it runs, and waits until all of it has ended.
 async fn drop_a_tree(record: &str) -> Result<()> {
-    let tree = parent::remote(record.to_owned()).start().await?;
+    let tree: Ref<()> = parent::remote(record.to_owned()).start().await?;
     lines(record, 4).await;
     say("all began");
     drop(tree);
-    lines(record, 7).await;
+    lines(record, 8).await;
     say("all ended");
     Ok(())
 }

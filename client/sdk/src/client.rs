@@ -97,9 +97,11 @@ impl Client {
             };
             results.extend(match change {
                 JobChange::Requeue => self.call_once("requeue", ask).await?,
-                JobChange::Cancel | JobChange::Kill | JobChange::Hold | JobChange::Release => {
-                    self.call(ask).await?
-                }
+                JobChange::Cancel
+                | JobChange::Kill
+                | JobChange::Withdraw
+                | JobChange::Hold
+                | JobChange::Release => self.call(ask).await?,
             });
         }
         Ok(results)

@@ -80,14 +80,14 @@ pub struct ActorRecord {
     pub gpus: Share,
     /// Its state.
     pub state: ActorStage,
-    /// What it waits for, or why it ended; empty otherwise.
+    /// What it waits for, why it cannot be reached, or why it ended; empty otherwise.
     pub why: String,
     /// How often it was constructed.
     pub incarnation: u32,
     /// The job of its process, as long as there is one.
     pub job: Option<JobId>,
-    /// How many calls to it have not ended; none if not all processes have said so.
-    pub calls: Option<u64>,
+    /// How many calls to it have not ended, of the processes that have said so.
+    pub calls: u64,
     /// How many processes hold it.
     pub holders: u32,
 }
@@ -106,6 +106,8 @@ pub enum ActorStage {
     Ready,
     /// Its process ended, and is started again.
     Restarting,
+    /// Nothing is heard of the node of its process: it may run there, or have ended.
+    Unreachable,
     /// It has ended for good.
     Ended,
 }
@@ -291,6 +293,14 @@ impl ApplicationTopic {
     }
 }
 
+impl ActorListing {
+    /// Whether all processes have said what calls they have made.
+    #[must_use]
+    pub const fn has_all_calls(&self) -> bool {
+        self.silent.is_empty()
+    }
+}
+
 impl ActorStage {
     /// In words, as in documents.
     #[must_use]
@@ -301,6 +311,7 @@ impl ActorStage {
             ActorStage::Starting => "STARTING",
             ActorStage::Ready => "READY",
             ActorStage::Restarting => "RESTARTING",
+            ActorStage::Unreachable => "UNREACHABLE",
             ActorStage::Ended => "ENDED",
         }
     }
@@ -375,6 +386,7 @@ mod tests {
             ActorStage::Starting,
             ActorStage::Ready,
             ActorStage::Restarting,
+            ActorStage::Unreachable,
             ActorStage::Ended,
         ] {
             check(state.as_str(), serde_json::to_value(state).unwrap());

@@ -61,6 +61,8 @@ pub enum JobChange {
     Requeue,
     /// End it, by SIGKILL at once if it runs, even if it is already being stopped.
     Kill,
+    /// End a part of an application that it does not need any more, by the stop sequence if it runs.
+    Withdraw,
 }
 
 impl JobChange {
@@ -73,6 +75,7 @@ impl JobChange {
             JobChange::Release => "release",
             JobChange::Requeue => "requeue",
             JobChange::Kill => "kill",
+            JobChange::Withdraw => "withdraw",
         }
     }
 }

@@ -54,7 +54,7 @@ impl Transition<'_> {
 
 impl Head {
     /// The attempt of the root to which a child belongs.
-    fn application_of(&self, child: JobId) -> Option<AttemptId> {
+    pub(crate) fn application_of(&self, child: JobId) -> Option<AttemptId> {
         self.submissions.get(&child.number)?.spec.entrypoint.parent()
     }
 

@@ -42,7 +42,7 @@ impl HeadReader<'_> {
         sentences.extend(sharing_sentence(&record));
         sentences.extend(host_limits_sentence(&record));
         sentences.extend(private_user_sentence(&record, submission));
-        sentences.extend(self.unreachable_stop_sentence(id, job));
+        sentences.extend(self.unreachable_sentence(id, job));
         sentences.extend(self.colocation_sentence(id, job));
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
@@ -94,15 +94,18 @@ impl HeadReader<'_> {
         Some(format!("{}.", capitalised(&why)))
     }
 
-    /// For a job that is being stopped: a node that the order cannot reach now.
-    fn unreachable_stop_sentence(&self, id: JobId, job: &Job) -> Option<String> {
-        job.stop_requested()?;
-        let nodes = job.live_attempt()?.live_nodes();
-        let node = nodes.into_iter().find(|node| self.head.link_of(*node).is_none())?;
-        let (name, limit) = (&self.head.nodes.get(&node)?.name, self.head.unreachable_limit(node, id));
+    /// For a placed job: a node that is unreachable now, and what becomes of the job.
+    fn unreachable_sentence(&self, id: JobId, job: &Job) -> Option<String> {
+        let (node_id, node) = self.unreachable_node(job)?;
+        let limit = self.head.unreachable_limit(node_id, id);
+        let follows = match job.stop_requested() {
+            Some(_) => "is stopped there",
+            None => "goes on there",
+        };
         Some(format!(
-            "Node {name} is unreachable: the job is stopped there when the worker is connected again, or given up \
-             after {limit} without a connection."
+            "Node {} is unreachable: the job {follows} when the worker is connected again, or given up \
+             after {limit} without a connection.",
+            node.name
         ))
     }
 

@@ -1,7 +1,8 @@
-//! Changes that users request: cancel, hold, release, requeue, kill.
+//! Changes that users request: cancel, hold, release, requeue, kill. And that of an application, which
+//! withdraws its own children.
 
 use cohabit_types::{
-    ChangeResult, JobChange, JobEventKind, JobId, JobPhase, JobState, Principal, ReasonCode, Refusal,
+    Cause, ChangeResult, JobChange, JobEventKind, JobId, JobPhase, JobState, Principal, ReasonCode, Refusal,
     RefusalCode, Reply, StopReason,
 };
 
@@ -38,6 +39,7 @@ impl Transition<'_> {
             (JobChange::Cancel | JobChange::Kill, Some(JobPhase::Waiting)) => {
                 self.end_job(id, TerminalState::Cancelled, ReasonCode::CancelledByUser);
             }
+            (JobChange::Withdraw, _) => return self.withdraw(id),
             (JobChange::Cancel, _) => self.stop(id, StopReason::Cancelled),
             (JobChange::Kill, _) => self.kill(id),
             (JobChange::Hold, _) => self.set_held(id, true),
@@ -46,6 +48,15 @@ impl Transition<'_> {
             (JobChange::Requeue, _) => self.requeue_ended_job(id),
         }
         ChangeResult::Done
+    }
+
+    /// Cancels a child on behalf of its application, which its history names.
+    fn withdraw(&mut self, id: JobId) -> ChangeResult {
+        let Some(application) = self.head.application_of(id) else { return no_part(id) };
+        let by = std::mem::replace(&mut self.cause, Cause::Job(application.job));
+        let result = self.change_one(JobChange::Cancel, id);
+        self.cause = by;
+        result
     }
 
     pub(crate) fn set_held(&mut self, id: JobId, held: bool) {
@@ -110,7 +121,10 @@ impl Head {
         let Some(job) = self.jobs.get(&id) else { return Some(no_such_job(id)) };
         let state = job.state();
         match (change, state.phase()) {
-            (JobChange::Cancel, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Cancelled),
+            (JobChange::Withdraw, _) if self.application_of(id).is_none() => Some(no_part(id)),
+            (JobChange::Cancel | JobChange::Withdraw, JobPhase::Placed) => {
+                self.unchanged_stop(id, StopReason::Cancelled)
+            }
             (JobChange::Kill, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Killed),
             (JobChange::Requeue, JobPhase::Ended) => {
                 self.check_application_requeue(id).err().map(ChangeResult::Refused)
@@ -125,7 +139,11 @@ impl Head {
             (JobChange::Requeue, JobPhase::Waiting) => Some(ChangeResult::Already),
             (JobChange::Requeue, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Requeued),
             (
-                JobChange::Cancel | JobChange::Kill | JobChange::Hold | JobChange::Release,
+                JobChange::Cancel
+                | JobChange::Kill
+                | JobChange::Withdraw
+                | JobChange::Hold
+                | JobChange::Release,
                 JobPhase::Waiting,
             ) => None,
         }
@@ -149,8 +167,10 @@ impl Head {
 /// The result of a change that would change nothing about a job that ended in this state.
 fn unchanged_end(change: JobChange, id: JobId, state: JobState) -> Option<ChangeResult> {
     match change {
-        JobChange::Cancel | JobChange::Kill if state == JobState::Cancelled => Some(ChangeResult::Already),
-        JobChange::Cancel | JobChange::Kill => {
+        JobChange::Cancel | JobChange::Kill | JobChange::Withdraw if state == JobState::Cancelled => {
+            Some(ChangeResult::Already)
+        }
+        JobChange::Cancel | JobChange::Kill | JobChange::Withdraw => {
             Some(wrong_state(format!("job {id} has already ended: it is {state}")))
         }
         JobChange::Hold => Some(cannot_hold(id, state)),
@@ -189,6 +209,10 @@ fn not_restored(id: JobId) -> ChangeResult {
         "job {id} is archived, and what it ran could not be read: try again in a moment, or submit it again"
     );
     refused(RefusalCode::NotFound, message)
+}
+
+fn no_part(id: JobId) -> ChangeResult {
+    wrong_state(format!("job {id} is no part of an application: cancel it"))
 }
 
 fn wrong_state(message: String) -> ChangeResult {

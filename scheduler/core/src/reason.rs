@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use cohabit_policy::Shortage;
-use cohabit_types::{JobId, JobState, Outcome, ReasonCode, Span, StopReason, Time, counted};
+use cohabit_types::{
+    Cause, JobEventKind, JobId, JobState, NodeId, Outcome, ReasonCode, Span, StopReason, Time, counted,
+};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
@@ -23,13 +25,44 @@ impl HeadReader<'_> {
                 let awaited = || self.head.awaited_jobs(id.number);
                 not_yet_eligible(self.now, job, awaited).unwrap_or_else(|| self.waiting_reason(id))
             }
-            JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
+            JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), self.placed_reason(job)),
             JobStatus::Ended(end) => return (end.reason, self.end_reason(id, job, end.reason)),
         };
         match job.isolation_clause().filter(|_| job.state() != JobState::Held) {
             Some(clause) => (code, format!("{why}; {clause}")),
             None => (code, why),
         }
+    }
+
+    /// Where a placed job runs, or why it is being stopped there, and which of its nodes is unreachable.
+    fn placed_reason(&self, job: &Job) -> String {
+        let why = match withdrawn_by(job).filter(|_| job.stop_requested() == Some(StopReason::Cancelled)) {
+            Some(root) => format!("{} does not need it any more", self.application_name(root)),
+            None => job.stop_requested().map_or("", StopReason::clause).to_owned(),
+        };
+        let placed = placed_reason(job, &why);
+        match self.unreachable_node(job) {
+            None => placed,
+            Some((_, node)) => {
+                let silent_for = self.now.since(node.link_changed_at);
+                format!("{placed}; nothing has been heard of node {} for {silent_for}", node.name)
+            }
+        }
+    }
+
+    /// `application 'search' (job 1)`.
+    fn application_name(&self, root: JobId) -> String {
+        match self.head.submissions.get(&root.number) {
+            Some(submission) => format!("application '{}' (job {root})", submission.spec.name),
+            None => format!("application {root}"),
+        }
+    }
+
+    /// A node with live ranks of the job whose worker is not connected.
+    pub(crate) fn unreachable_node(&self, job: &Job) -> Option<(NodeId, &Node)> {
+        let nodes = job.live_attempt()?.live_nodes().into_iter();
+        let mut known = nodes.filter_map(|id| Some((id, self.head.nodes.get(&id)?)));
+        known.find(|(_, node)| node.key().is_none())
     }
 
     /// Why an eligible job has not started.
@@ -79,6 +112,13 @@ impl HeadReader<'_> {
 
     /// How a job ended, and why.
     fn end_reason(&self, id: JobId, job: &Job, reason: ReasonCode) -> String {
+        if let Some(root) = withdrawn_by(job).filter(|_| reason == ReasonCode::CancelledByUser) {
+            let when = match job.last_attempt() {
+                None => "before it ran".to_owned(),
+                Some(attempt) => format!("after {}", ran_for(attempt)),
+            };
+            return format!("{} ended it {when}: it was not needed any more", self.application_name(root));
+        }
         let limit = self.head.submissions[&id.number].spec.retry.limit;
         let retries = match limit {
             0 => String::new(),
@@ -141,14 +181,26 @@ fn queue_reason(ahead: usize) -> String {
     }
 }
 
+/// The root job whose application has withdrawn a job, if nobody else has cancelled it.
+fn withdrawn_by(job: &Job) -> Option<JobId> {
+    let last = job.events.iter().rev().find(|event| {
+        let is_by_request = matches!(event.cause, Cause::User(_) | Cause::Job(_));
+        is_by_request && matches!(event.kind, JobEventKind::Stopping(..) | JobEventKind::Ended { .. })
+    })?;
+    match last.cause {
+        Cause::Job(root) => Some(root),
+        Cause::User(_) | Cause::Plan(_) | Cause::Node(_) | Cause::Clock | Cause::Restart => None,
+    }
+}
+
 /// Where a placed job runs, or why it is being stopped there.
-fn placed_reason(job: &Job) -> String {
+fn placed_reason(job: &Job, why: &str) -> String {
     let ranks = job.live_attempt().map_or(&[][..], |attempt| &attempt.ranks);
     let mut nodes: Vec<&str> = ranks.iter().map(|rank| rank.node_name.as_str()).collect();
     nodes.dedup();
     let nodes = nodes.join(", ");
     match job.stop_requested() {
-        Some(why) => format!("it is being stopped on {nodes} because {}", why.clause()),
+        Some(_) => format!("it is being stopped on {nodes} because {why}"),
         None => format!("it is running on {nodes}"),
     }
 }

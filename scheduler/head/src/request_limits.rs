@@ -161,7 +161,7 @@ impl RequestLimits {
         change: JobChange,
     ) -> Result<(), Refusal> {
         let (bytes, limit) = (Bytes(usage.bytes), self.user_bytes);
-        let ends_it = matches!(change, JobChange::Cancel | JobChange::Kill);
+        let ends_it = matches!(change, JobChange::Cancel | JobChange::Kill | JobChange::Withdraw);
         if ends_it || bytes <= limit {
             return Ok(());
         }

@@ -231,7 +231,10 @@ impl Clients {
                 self.record_status(index, SubmissionStatus::Refused(refusal))
             }
             (Some(Subject::Submission(_)), reply) => Err(format!("a submission was answered by {reply:?}")),
-            (Some(Subject::Change(JobChange::Cancel | JobChange::Kill, job)), Reply::Changed(verdicts)) => {
+            (
+                Some(Subject::Change(JobChange::Cancel | JobChange::Kill | JobChange::Withdraw, job)),
+                Reply::Changed(verdicts),
+            ) => {
                 self.confirm(now, job, &verdicts);
                 Ok(())
             }

@@ -41,7 +41,7 @@ async fn main() -> cohabit::Result<()> {
             task_scenarios::a_killed_runner_costs_a_retry(Path::new(folder)).await
         }
         ["recursion_deeper_than_cores_ends"] => task_scenarios::recursion_deeper_than_cores_ends().await,
-        ["dropping_a_call_cancels_its_tree"] => task_scenarios::dropping_a_call_cancels_its_tree().await,
+        ["dropping_a_ref_cancels_its_tree"] => task_scenarios::dropping_a_ref_cancels_its_tree().await,
         ["tasks_get_and_give_handles"] => task_scenarios::tasks_get_and_give_handles().await,
         ["errors_and_panics_of_tasks_are_told"] => {
             task_scenarios::errors_and_panics_of_tasks_are_told().await

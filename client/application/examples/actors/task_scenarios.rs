@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use cohabit::{Error, Result};
+use cohabit::{Error, Ref, Result};
 use futures::future::{join_all, try_join_all};
 use tokio::time::sleep;
 
@@ -37,9 +37,9 @@ pub(crate) async fn recursion_deeper_than_cores_ends() -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn dropping_a_call_cancels_its_tree() -> Result<()> {
+pub(crate) async fn dropping_a_ref_cancels_its_tree() -> Result<()> {
     let counter = Counter::remote(0).start().await?;
-    let parent = tasks::sleep_with_children::remote(counter.clone(), 3).start().await?;
+    let parent: Ref<()> = tasks::sleep_with_children::remote(counter.clone(), 3).start().await?;
     until(|| async { Ok(counter.total().await? == 4) }).await?;
     drop(parent);
     until(|| async { Ok(counter.total().await? == 404) }).await?;

@@ -188,6 +188,6 @@ impl RunnerJobs {
     /// # Errors
     /// What the head says.
     pub(super) async fn cancel(&self, job: JobId) -> Result<(), Error> {
-        self.client.change(JobChange::Cancel, &[job]).await.map(drop)
+        self.client.change(JobChange::Withdraw, &[job]).await.map(drop)
     }
 }

@@ -17,10 +17,11 @@ use cohabit_client::Error;
 use cohabit_net::ApplicationTls;
 use cohabit_types::{
     ApplicationAccess, ApplicationAnswer, ApplicationTopic, JobId, ObjectListing, RankId, RunnerRole, Share,
+    Span,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{spawn_blocking, spawn_local};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::application_jobs::ApplicationJobs;
 use super::inspection::answer_questions;
@@ -81,6 +82,8 @@ struct ShellState {
     store_surveys: Surveys<NodeNumber, StoreFigures>,
     /// The last process of the store of each further node that has connected, by the name of the node.
     stores: BTreeMap<String, RankId>,
+    /// Since when nothing is heard of further nodes, by their names.
+    silent_nodes: BTreeMap<String, Instant>,
 }
 
 /// Runs the application until it is over; returns its exit code.
@@ -121,6 +124,7 @@ pub(super) async fn run(
             surveys: Surveys::default(),
             store_surveys: Surveys::default(),
             stores: BTreeMap::new(),
+            silent_nodes: BTreeMap::new(),
         }),
         jobs,
         store,
@@ -276,12 +280,14 @@ impl CoordinatorShell {
 
     /// A store of a further node has lost a connection: if it does not open the next one, its node is lost.
     async fn listen_for(self: Rc<CoordinatorShell>, store: RankId, link: LinkNumber) {
+        let since = Instant::now();
         sleep(SILENCE).await;
         let is_silent = {
             let state = self.state.borrow();
             state.sessions.get(&store).is_some_and(|session| session.last_link() == link)
         };
         if is_silent {
+            self.state.borrow_mut().node_silent(store, since);
             tracing::warn!(%store, "nothing is heard of the store of a further node any more");
             self.change(|core, effects| core.member_silent(store, effects));
         }
@@ -308,8 +314,11 @@ impl CoordinatorShell {
         match topic {
             ApplicationTopic::Actors => {
                 let found = self.survey(MemberTopic::Calls).await;
-                let application = self.state.borrow().core.describe();
-                ApplicationAnswer::Actors(actor_listing::listing(application, found))
+                let state = self.state.borrow();
+                let silent = state.silent_nodes.iter();
+                let silent =
+                    silent.map(|(name, since)| (name.clone(), Span::from(since.elapsed()))).collect();
+                ApplicationAnswer::Actors(actor_listing::listing(state.core.describe(), found, &silent))
             }
             ApplicationTopic::Tasks => {
                 let found = self.survey(MemberTopic::Tasks).await;
@@ -414,6 +423,7 @@ impl CoordinatorShell {
             Ok(false) => return,
             Err(failure) => return self.end(Err(failure.to_string())),
         }
+        self.state.borrow_mut().silent_nodes.remove(&node);
         match role {
             RunnerRole::Main => self.follow_main(hello.from.job()),
             RunnerRole::Store => {
@@ -444,6 +454,15 @@ impl CoordinatorShell {
         let session = state.sessions.entry(hello.from);
         let session = session.or_insert_with(|| SessionEnd::new(self.own, hello.from));
         Ok(session.accept(hello, sending)?)
+    }
+}
+
+impl ShellState {
+    /// Nothing is heard of the node of this store any more.
+    fn node_silent(&mut self, store: RankId, since: Instant) {
+        if let Some((name, _)) = self.stores.iter().find(|(_, it)| **it == store) {
+            self.silent_nodes.insert(name.clone(), since);
+        }
     }
 }
 

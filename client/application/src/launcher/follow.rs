@@ -12,6 +12,7 @@ use futures::TryStreamExt;
 use tokio::io::{AsyncWriteExt, stderr, stdout};
 use tokio::time::sleep;
 
+use super::absence::tell_absences;
 use super::launched::{FAILED, LaunchEnd, LaunchFailure, Launched};
 use crate::terminal::say;
 
@@ -36,13 +37,15 @@ pub(super) async fn follow(client: &Client, launched: Launched) -> Result<Launch
 /// Follows a main in an application that ran already.
 async fn follow_joined(client: &Client, main: JobId) -> Result<LaunchEnd, LaunchFailure> {
     let ended = follow_main(client, main).await?;
-    if let (ReasonCode::ApplicationEnded, Some(root)) = (ended.reason_code, ended.application)
-        && client.job(root).record().await?.state == JobState::Completed
-    {
+    let (ReasonCode::ApplicationEnded, Some(root)) = (ended.reason_code, ended.application) else {
+        return Ok(LaunchEnd::Ended(end_of_main(&ended)));
+    };
+    let root = client.job(root).record().await?;
+    if root.state == JobState::Completed {
         // By itself it does not end before a main has that it has let in.
         return Ok(LaunchEnd::NotBegun);
     }
-    Ok(LaunchEnd::Ended(code_of(&ended)))
+    Ok(LaunchEnd::Ended(end_of_root(&root)))
 }
 
 /// Follows the first main of an application; returns its exit code.
@@ -51,16 +54,18 @@ async fn follow_root(client: &Client, root: JobId) -> Result<i32, LaunchFailure>
     loop {
         let Some(main) = find_main(client, root, last).await? else {
             let ended = client.job(root).record().await?;
-            say(&format!("application {root} ended before its main began: {}", ended.reason));
+            say(&format!("application {root} ended before its main began: {}{}", ended.reason, more(root)));
             return Ok(ended.shell_code().filter(|code| *code != 0).unwrap_or(FAILED));
         };
         let ended = follow_main(client, main).await?;
-        let goes_on = ended.reason_code == ReasonCode::ApplicationEnded
-            && !client.job(root).record().await?.state.is_terminal();
-        if !goes_on {
-            return Ok(code_of(&ended));
+        if ended.reason_code != ReasonCode::ApplicationEnded {
+            return Ok(end_of_main(&ended));
         }
-        say(&format!("application {root} starts anew"));
+        let record = client.job(root).record().await?;
+        if record.state.is_terminal() {
+            return Ok(end_of_root(&record));
+        }
+        say(&format!("application {root} starts anew{}", last_end(&record)));
         last = Some(main);
     }
 }
@@ -108,23 +113,26 @@ fn is_main(job: &JobRecord, root: JobId) -> bool {
     job.application == Some(root) && job.work == Entrypoint::Runner(work).title()
 }
 
-/// Shows what a main prints until it has ended, and why it waits before; returns its last record.
+/// Shows what a main prints until it has ended, and why it waits; returns its last record.
 async fn follow_main(client: &Client, main: JobId) -> Result<JobRecord, LaunchFailure> {
+    let end = async {
+        show_output(client, main).await;
+        client.job(main).wait().await
+    };
     tokio::select! {
-        () = show_output(client, main) => {}
-        never = tell_wait(client, main) => match never? {},
+        ended = end => Ok(ended?),
+        never = tell_waits(client, main) => match never? {},
     }
-    Ok(client.job(main).wait().await?)
 }
 
-/// Says why a main waits, as long as it does. Never returns but for an error.
-async fn tell_wait(client: &Client, main: JobId) -> Result<Infallible, LaunchFailure> {
+/// Says why a main waits, and later when its node is away. Never returns but for an error.
+async fn tell_waits(client: &Client, main: JobId) -> Result<Infallible, LaunchFailure> {
     let mut told = String::new();
     loop {
         sleep(WAIT_PAUSE).await;
         let record = client.job(main).record().await?;
         if record.state.phase() != JobPhase::Waiting {
-            return std::future::pending().await;
+            return Ok(tell_absences(client, main).await?);
         }
         if record.reason != told {
             say(&format!("main, job {main}, is {}: {}", record.state, record.reason));
@@ -160,9 +168,38 @@ async fn write(mut to: impl AsyncWriteExt + Unpin, bytes: &[u8]) -> std::io::Res
     to.flush().await
 }
 
-fn code_of(ended: &JobRecord) -> i32 {
-    if ended.reason_code == ReasonCode::ApplicationEnded {
-        say(&format!("the application of job {} ended: {}", ended.id, ended.reason));
+/// Says how a main ended that ended by itself; returns its exit code. One that has exited has said why.
+fn end_of_main(ended: &JobRecord) -> i32 {
+    let main = ended.id;
+    if !matches!(ended.reason_code, ReasonCode::Completed | ReasonCode::ExitCode) {
+        say(&format!("main, job {main}, has ended: {}{}", ended.reason, more(main)));
     }
     ended.shell_code().unwrap_or(UNKNOWN_CODE)
+}
+
+/// Says how an application ended, and its main with it; returns the exit code. That of a job that was
+/// cancelled means Ctrl-C: an application that failed has another one.
+fn end_of_root(root: &JobRecord) -> i32 {
+    let JobRecord { id, name, reason, .. } = root;
+    let code = root.shell_code().filter(|code| *code != 0).unwrap_or(FAILED);
+    let text = if root.state == JobState::Cancelled {
+        format!("application '{name}', job {id}, has ended: {reason}")
+    } else {
+        let more = more(*id);
+        format!("application '{name}' has ended with its coordinator, job {id}: {reason}{more}")
+    };
+    say(&text);
+    code
+}
+
+/// How the last attempt of an application ended.
+fn last_end(root: &JobRecord) -> String {
+    let ended = root.attempts.iter().rev().find(|attempt| attempt.ended_at.is_some());
+    let outcome = ended.and_then(|attempt| attempt.ranks.first()?.outcome.as_ref());
+    outcome.map_or(String::new(), |outcome| format!(": its coordinator {outcome}"))
+}
+
+/// Where to read on.
+fn more(job: JobId) -> String {
+    format!("; `cohabit explain {job}` says more")
 }

@@ -1,6 +1,7 @@
 //! The program as somebody starts it by hand: it stores itself, starts or joins the application, and shows
 //! what its `main` prints.
 
+mod absence;
 mod follow;
 mod interrupts;
 mod launched;

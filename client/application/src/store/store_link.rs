@@ -113,8 +113,8 @@ impl StoreLink {
     /// begins again with the next one. Dropping the future gives it up.
     ///
     /// # Errors
-    /// `StoreFull` if there was no room for too long; `Refused` if there is no store, or none follows one that
-    /// has ended.
+    /// `StoreFull` if there was no room for too long; `Refused` if there is no store, or none follows one
+    /// that has ended.
     pub(crate) async fn store(&self, object: ObjectId, writer: ObjectWriter) -> Result<(), CallError> {
         let reserve = StoreRequest::Reserve { object, bytes: writer.bytes() };
         self.store_with(reserve, object, writer).await
@@ -251,8 +251,8 @@ impl StoreLink {
         }
     }
 
-    /// What goes on with the store, and the way to it, which is opened at the first use. If a store has ended,
-    /// waits for the next one.
+    /// What goes on with the store, and the way to it, which is opened at the first use. If a store has
+    /// ended, waits for the next one.
     ///
     /// # Errors
     /// In words, if there is no store.

@@ -37,8 +37,8 @@ async fn recursion_deeper_than_cores_ends() {
 }
 
 #[tokio::test]
-async fn dropping_a_call_cancels_its_tree() {
-    play(&["dropping_a_call_cancels_its_tree"]).await;
+async fn dropping_a_ref_cancels_its_tree() {
+    play(&["dropping_a_ref_cancels_its_tree"]).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use cohabit_client::types::JobId;
 use cohabit_console::{CommandError, Screen, output, with_schema};
 
-use super::applications::find_application;
+use super::applications::{find_application, silent_jobs};
 use crate::arguments::{ApplicationArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::actors_table::actors_table;
@@ -16,8 +16,8 @@ pub(super) async fn actors(arguments: ApplicationArguments) -> Result<ExitCode, 
     let client = connect(&arguments.connection).await?;
     let application = find_application(&client, &arguments.application).await?;
     let listing = client.actors(application.job).await?;
-    let silent = listing.silent.iter().map(|member| member.job());
-    let jobs: Vec<JobId> = listing.actors.iter().filter_map(|actor| actor.job).chain(silent).collect();
+    let jobs = listing.actors.iter().filter_map(|actor| actor.job);
+    let jobs: Vec<JobId> = jobs.chain(silent_jobs(&listing.silent)).collect();
     let records = client.show(&jobs).await?;
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_client::types::{
-    ApplicationOwner, ApplicationRecord, Entrypoint, Filter, FollowMode, JobId, JobRecord, JobRef, LogStream,
+    ApplicationOwner, ApplicationRecord, Entrypoint, FollowMode, JobId, JobRecord, JobRef, LogStream,
 };
 use cohabit_client::{Client, Error, LogOptions};
 use cohabit_console::{CommandError, output, printable_line, with_schema};
-use futures::TryStreamExt as _;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
-use super::applications::look_for_application;
+use super::applications::{children, ended_application, look_for_application};
 use super::line_merge::{LineMerge, MergePace, Merged};
 use super::log_lines::{OutputLine, lines};
 use crate::arguments::OutputFormat;
@@ -66,12 +65,15 @@ pub(super) async fn find_with_logs(
     if let Ok(ApplicationRecord { job, user, .. }) = look_for_application(client, reference).await? {
         return Ok(Some(ApplicationRoot { job, user }));
     }
+    if let Some(error) = ended_application(client, reference, "logs").await? {
+        return Err(error);
+    }
     let JobRef::Id(job) = reference else { return Ok(None) };
     let record = client.job(*job).record().await?;
     let root = ApplicationRoot { job: record.id, user: record.user };
     // A command may begin with the same word: whether the job is a root shows in its children.
     let may_be_root = record.application.is_none() && Entrypoint::is_application_title(&record.work);
-    let is_root = may_be_root && !children(client, &root).await?.is_empty();
+    let is_root = may_be_root && !children(client, root.job, &root.user).await?.is_empty();
     Ok(is_root.then_some(root))
 }
 
@@ -130,7 +132,7 @@ impl ApplicationReader {
     async fn add_all(&mut self) -> Result<(), CommandError> {
         let root = self.client.job(self.root.job).record().await?;
         self.add(JobRecord { name: COORDINATOR.to_owned(), ..root });
-        let children = children(&self.client, &self.root).await?;
+        let children = children(&self.client, self.root.job, &self.root.user).await?;
         children.into_iter().for_each(|child| self.add(child));
         Ok(())
     }
@@ -194,14 +196,6 @@ impl ApplicationReader {
         }
         Ok(())
     }
-}
-
-/// All children of a root job.
-async fn children(client: &Client, root: &ApplicationRoot) -> Result<Vec<JobRecord>, CommandError> {
-    let filter = Filter { after: Some(root.job), user: Some(root.user.clone()), ..Filter::default() };
-    let job = root.job;
-    let is_child = move |record: &JobRecord| std::future::ready(record.application == Some(job));
-    Ok(client.list(filter).try_filter(is_child).try_collect().await?)
 }
 
 /// Prints a line as it is, after the name of its process: stdout to stdout, stderr to stderr.

@@ -3,8 +3,11 @@
 use std::process::ExitCode;
 
 use cohabit_client::Client;
-use cohabit_client::types::{ApplicationOwner, ApplicationRecord, JobId, JobRef};
+use cohabit_client::types::{
+    ApplicationOwner, ApplicationRecord, Entrypoint, Filter, JobId, JobRecord, JobRef, RankId,
+};
 use cohabit_console::{CommandError, CommandErrorKind, Screen, output, with_schema};
+use futures::TryStreamExt as _;
 use jiff::tz::TimeZone;
 
 use super::job_reference::resolve_one;
@@ -12,6 +15,7 @@ use crate::arguments::{ApplicationsArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::application_documents::{ApplicationDocument, ApplicationListDocument};
 use crate::render::applications_table::applications_table;
+use crate::render::local_time;
 
 /// Most names in the error for an unknown application.
 const MOST_NAMES: usize = 20;
@@ -61,6 +65,63 @@ pub(super) async fn look_for_application(
         JobRef::Last(_) => resolve_one(client, reference).await?,
     };
     Ok(with_root(live, job, &user))
+}
+
+/// The error for a name that means nothing that lives, but applications that have ended; none for another
+/// one.
+pub(super) async fn ended_application(
+    client: &Client,
+    reference: &JobRef,
+    command: &str,
+) -> Result<Option<CommandError>, CommandError> {
+    let JobRef::Name(name) = reference else { return Ok(None) };
+    let user = client.accepted().await?.by.user;
+    let filter = Filter { user: Some(user), name: Some(name.clone()), ..Filter::default() };
+    let jobs = client.list_all(filter).await?;
+    let Some(roots) = ended_roots(&jobs) else { return Ok(None) };
+    let Some(error) = ended(&roots, command, &TimeZone::system()) else { return Ok(None) };
+    // A command may begin with the same word: whether the job is a root shows in its children.
+    let Some(root) = roots.last() else { return Ok(None) };
+    Ok((!children(client, root.id, &root.user).await?.is_empty()).then_some(error))
+}
+
+/// All children of a root job.
+pub(super) async fn children(
+    client: &Client,
+    root: JobId,
+    user: &str,
+) -> Result<Vec<JobRecord>, CommandError> {
+    let filter = Filter { after: Some(root), user: Some(user.to_owned()), ..Filter::default() };
+    let is_child = |record: &JobRecord| std::future::ready(record.application == Some(root));
+    Ok(client.list(filter).try_filter(is_child).try_collect().await?)
+}
+
+/// The root jobs among those of a name, if all have ended, and no other job has the name. Children may: they
+/// have the names of actors, or of what they are.
+fn ended_roots(jobs: &[JobRecord]) -> Option<Vec<&JobRecord>> {
+    let roots: Vec<&JobRecord> = jobs.iter().filter(|job| job.application.is_none()).collect();
+    let are_roots = roots.iter().all(|root| Entrypoint::is_application_title(&root.work));
+    (are_roots && jobs.iter().all(|job| job.state.is_terminal())).then_some(roots)
+}
+
+fn ended(roots: &[&JobRecord], command: &str, zone: &TimeZone) -> Option<CommandError> {
+    let (last, earlier) = roots.split_last()?;
+    let at = last.ended_at.map_or(String::new(), |at| format!(" at {}", local_time(at, zone)));
+    let earlier = match earlier.last() {
+        Some(before) => format!("; the one before is job {}", before.id),
+        None => String::new(),
+    };
+    let message = format!(
+        "application '{}' has ended: its last run, job {}, ended as {}{at}. Give its number: \
+         `cohabit {command} {}`{earlier}",
+        last.name, last.id, last.state, last.id
+    );
+    Some(CommandError::new(CommandErrorKind::NotFound, message))
+}
+
+/// The jobs of processes that did not answer.
+pub(super) fn silent_jobs(silent: &[RankId]) -> Vec<JobId> {
+    silent.iter().map(|process| process.job()).collect()
 }
 
 fn named(live: Vec<ApplicationRecord>, name: &str, user: &str) -> Result<ApplicationRecord, CommandError> {
@@ -123,7 +184,10 @@ fn unknown(live: &[ApplicationRecord], which: &str, user: &str) -> CommandError 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cohabit_client::types::JobState;
+
     use crate::render::application_samples::applications;
+    use crate::render::samples::{at, running};
 
     fn error(found: Result<ApplicationRecord, CommandError>) -> String {
         found.unwrap_err().message
@@ -138,6 +202,30 @@ mod tests {
         assert_eq!(with_root(applications(), JobId::new(9), "ada").map(|it| it.job), Ok(JobId::new(9)));
         let both = error(named(applications(), "search", "bob"));
         assert!(both.ends_with("give the number of one, job 3 of ada or job 9 of eve"), "{both}");
+    }
+
+    #[test]
+    fn the_name_of_an_ended_application_is_answered_with_its_last_job() {
+        let run = |job, state| JobRecord {
+            id: JobId::new(job),
+            name: "count".into(),
+            state,
+            work: "application count 5".into(),
+            ended_at: Some(at(60)),
+            ..running()
+        };
+        let error = |jobs: &[JobRecord]| Some(ended(&ended_roots(jobs)?, "logs", &TimeZone::UTC)?.message);
+        let once = error(&[run(12, JobState::Completed)]).unwrap();
+        let expected = "application 'count' has ended: its last run, job 12, ended as COMPLETED at \
+                        2026-11-21 08:34:20. Give its number: `cohabit logs 12`";
+        assert_eq!(once, expected);
+        let runs = [run(4, JobState::Failed), run(12, JobState::Completed)];
+        assert_eq!(error(&runs), Some(format!("{expected}; the one before is job 4")));
+        let child = JobRecord { application: Some(JobId::new(12)), ..run(14, JobState::Cancelled) };
+        assert_eq!(error(&[run(12, JobState::Completed), child.clone()]), Some(expected.to_owned()));
+        assert_eq!(error(&[child]), None);
+        assert_eq!(error(&[]), None);
+        assert_eq!(error(&[run(12, JobState::Completed), running()]), None, "a job lives");
     }
 
     #[test]

@@ -3,23 +3,27 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::{ActorRecord, ActorStage, ApplicationRecord, JobEvent, JobPhase};
-use cohabit_client::{Client, Explanation};
+use cohabit_client::Explanation;
+use cohabit_client::types::JobEvent;
 use cohabit_console::{CommandError, output, printable_line, with_schema};
 use jiff::tz::TimeZone;
 
-use super::applications::look_for_application;
+use super::application_waits::{describe_waits, waits_of};
+use super::applications::{ended_application, look_for_application};
 use super::job_reference::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
 use crate::endpoint::connect;
-use crate::render::documents::{
-    ExplanationDocument, WaitingActorDocument, WaitingJobDocument, WaitsDocument,
-};
+use crate::render::documents::ExplanationDocument;
 use crate::render::local_time;
 
 pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
     let application = look_for_application(&client, &arguments.job).await?.ok();
+    if application.is_none()
+        && let Some(error) = ended_application(&client, &arguments.job, "explain").await?
+    {
+        return Err(error);
+    }
     let job = match &application {
         Some(application) => application.job,
         None => resolve_one(&client, &arguments.job).await?,
@@ -42,40 +46,6 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Com
     Ok(ExitCode::SUCCESS)
 }
 
-/// What waits of an application: child jobs, and actors that have no job yet.
-async fn waits_of(client: &Client, application: &ApplicationRecord) -> Result<WaitsDocument, CommandError> {
-    let records = client.show(&application.runners).await?;
-    let waiting = records.into_iter().filter(|record| record.state.phase() == JobPhase::Waiting);
-    let jobs = waiting.map(|it| WaitingJobDocument { id: it.id, name: it.name, reason: it.reason }).collect();
-    let asked = match application.attempt {
-        Some(_) => Some(client.actors(application.job).await),
-        None => None,
-    };
-    let document = |actor: ActorRecord| WaitingActorDocument {
-        id: actor.id,
-        name: actor.name.unwrap_or(actor.kind),
-        reason: actor.why,
-    };
-    let (actors, problem) = match asked {
-        None => (Vec::new(), None),
-        Some(Ok(listing)) => {
-            let queued = listing.actors.into_iter().filter(|actor| actor.state == ActorStage::Queued);
-            (queued.map(document).collect(), None)
-        }
-        // Everything else is known without it.
-        Some(Err(error)) => (Vec::new(), Some(error.to_string())),
-    };
-    Ok(WaitsDocument { jobs, actors, problem })
-}
-
-/// A line for each.
-fn describe_waits(waits: &WaitsDocument) -> String {
-    let jobs = waits.jobs.iter().map(|it| format!("Job {} ({}) waits: {}", it.id, it.name, it.reason));
-    let actors = waits.actors.iter().map(|it| format!("Actor {} ({}) waits: {}", it.id, it.name, it.reason));
-    let problem = waits.problem.iter().map(|it| format!("Whether actors wait for max_gpus is unknown: {it}"));
-    jobs.chain(actors).chain(problem).map(|line| printable_line(&line).into_owned() + "\n").collect()
-}
-
 fn describe_explanation(explanation: &Explanation, waiting: &str, zone: &TimeZone) -> String {
     let line = |event: &JobEvent| {
         format!("  {}  {}\n", local_time(event.at, zone), printable_line(&event.to_string()))
@@ -91,7 +61,7 @@ fn sentences(explanation: &Explanation) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::types::{Cause, JobEventKind, JobId};
+    use cohabit_client::types::{Cause, JobEventKind};
 
     use super::*;
     use crate::render::hostile_text::assert_printable;
@@ -116,25 +86,11 @@ mod tests {
     fn an_explanation_shows_codes_of_characters_that_are_not_visible() {
         assert_printable(|text| describe_explanation(&explanation(text), "", &TimeZone::UTC));
         assert_printable(|text| sentences(&explanation(text)));
-        assert_printable(|text| describe_waits(&waits(text)));
-    }
-
-    fn waits(text: &str) -> WaitsDocument {
-        let (name, reason) = (text.to_owned(), text.to_owned());
-        WaitsDocument {
-            jobs: vec![WaitingJobDocument { id: JobId::new(7), name: name.clone(), reason: reason.clone() }],
-            actors: vec![WaitingActorDocument { id: 2, name, reason }],
-            problem: Some(text.to_owned()),
-        }
     }
 
     #[test]
     fn parts_of_an_application_that_wait_come_after_the_sentences() {
-        let waiting = describe_waits(&waits("x"));
-        let lines =
-            "Job 7 (x) waits: x\nActor 2 (x) waits: x\nWhether actors wait for max_gpus is unknown: x\n";
-        assert_eq!(waiting, lines);
-        let text = describe_explanation(&explanation("Job 3 is running."), &waiting, &TimeZone::UTC);
-        assert!(text.starts_with(&format!("Job 3 is running.\nIt runs.\n{lines}\nHistory:\n")), "{text}");
+        let text = describe_explanation(&explanation("Job 3 is running."), "Job 7 waits.\n", &TimeZone::UTC);
+        assert!(text.starts_with("Job 3 is running.\nIt runs.\nJob 7 waits.\n\nHistory:\n"), "{text}");
     }
 }

@@ -5,6 +5,7 @@
 
 mod actors;
 mod application_logs;
+mod application_waits;
 mod applications;
 mod change;
 mod code;

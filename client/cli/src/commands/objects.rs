@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use cohabit_console::{CommandError, Screen, output, with_schema};
 
-use super::applications::find_application;
+use super::applications::{find_application, silent_jobs};
 use crate::arguments::{ApplicationArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::application_documents::ObjectListDocument;
@@ -14,12 +14,14 @@ pub(super) async fn objects(arguments: ApplicationArguments) -> Result<ExitCode,
     let client = connect(&arguments.connection).await?;
     let application = find_application(&client, &arguments.application).await?;
     let listing = client.objects(application.job).await?;
+    let records = client.show(&silent_jobs(&listing.silent)).await?;
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&objects_table(&listing, Screen::of_stdout()))?
+            output::print_text(&objects_table(&listing, &records, Screen::of_stdout()))?
         }
         OutputFormat::Json => {
-            output::print_document(&with_schema(ObjectListDocument::new(application.job, &listing)))?
+            let document = ObjectListDocument::new(application.job, &listing, &records);
+            output::print_document(&with_schema(document))?
         }
         OutputFormat::Quiet => {
             listing.objects.iter().try_for_each(|object| output::print_text(&object.id))?

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use cohabit_client::types::JobId;
 use cohabit_console::{CommandError, Screen, output, with_schema};
 
-use super::applications::find_application;
+use super::applications::{find_application, silent_jobs};
 use crate::arguments::{ApplicationArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::application_documents::TaskListDocument;
@@ -24,7 +24,9 @@ pub(super) async fn tasks(arguments: ApplicationArguments) -> Result<ExitCode, C
             output::print_text(&tasks_table(&listing, &records, Screen::of_stdout()))?
         }
         OutputFormat::Json => {
-            output::print_document(&with_schema(TaskListDocument::new(application.job, &listing)))?
+            let records = client.show(&silent_jobs(&listing.silent)).await?;
+            let document = TaskListDocument::new(application.job, &listing, &records);
+            output::print_document(&with_schema(document))?
         }
         OutputFormat::Quiet => listing
             .tasks

@@ -10,6 +10,7 @@ use cohabit_client::types::{
 use serde::Serialize;
 
 use super::rfc3339;
+use super::silence::{SilentProcess, silent_processes};
 
 /// `{"applications": […]}`
 #[derive(Debug, Serialize)]
@@ -74,6 +75,7 @@ pub(crate) struct ActorListDocument {
     actors: Vec<ActorDocument>,
     omitted: u64,
     silent: Vec<RankId>,
+    silent_processes: Vec<SilentProcess>,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,7 +94,9 @@ struct ActorDocument {
     gpus: f64,
     sharing: Option<&'static str>,
     sharing_reason: Option<String>,
+    /// None where not all processes have answered.
     calls: Option<u64>,
+    known_calls: u64,
     holders: u32,
 }
 
@@ -105,18 +109,19 @@ impl ActorListDocument {
     ) -> ActorListDocument {
         let document = |actor: &ActorRecord| {
             let record = actor.job.and_then(|job| records.iter().find(|record| record.id == job));
-            actor_document(actor, record)
+            actor_document(actor, listing.has_all_calls(), record)
         };
         ActorListDocument {
             application,
             actors: listing.actors.iter().map(document).collect(),
             omitted: listing.omitted,
             silent: listing.silent.clone(),
+            silent_processes: silent_processes(&listing.silent, records),
         }
     }
 }
 
-fn actor_document(actor: &ActorRecord, record: Option<&JobRecord>) -> ActorDocument {
+fn actor_document(actor: &ActorRecord, has_all_calls: bool, record: Option<&JobRecord>) -> ActorDocument {
     let sharing = record.and_then(|record| record.sharing()).map(|it| it.words());
     ActorDocument {
         id: actor.id,
@@ -132,7 +137,8 @@ fn actor_document(actor: &ActorRecord, record: Option<&JobRecord>) -> ActorDocum
         gpus: actor.gpus.as_f64(),
         sharing: sharing.map(|(word, _)| word),
         sharing_reason: sharing.and_then(|(_, why)| why.map(str::to_owned)),
-        calls: actor.calls,
+        calls: has_all_calls.then_some(actor.calls),
+        known_calls: actor.calls,
         holders: actor.holders,
     }
 }
@@ -145,6 +151,7 @@ pub(crate) struct TaskListDocument {
     tasks: Vec<TaskDocument>,
     omitted: u64,
     silent: Vec<RankId>,
+    silent_processes: Vec<SilentProcess>,
 }
 
 #[derive(Debug, Serialize)]
@@ -179,13 +186,15 @@ struct TaskDocument {
 }
 
 impl TaskListDocument {
-    pub(crate) fn new(application: JobId, listing: &TaskListing) -> TaskListDocument {
+    /// `records` are those of the jobs of silent processes.
+    pub(crate) fn new(application: JobId, listing: &TaskListing, records: &[JobRecord]) -> TaskListDocument {
         TaskListDocument {
             application,
             classes: listing.classes.iter().map(TaskClassDocument::from).collect(),
             tasks: listing.tasks.iter().map(TaskDocument::from).collect(),
             omitted: listing.omitted,
             silent: listing.silent.clone(),
+            silent_processes: silent_processes(&listing.silent, records),
         }
     }
 }
@@ -236,6 +245,7 @@ pub(crate) struct ObjectListDocument {
     objects: Vec<ObjectDocument>,
     omitted: u64,
     silent: Vec<RankId>,
+    silent_processes: Vec<SilentProcess>,
 }
 
 #[derive(Debug, Serialize)]
@@ -259,7 +269,12 @@ struct ObjectDocument {
 }
 
 impl ObjectListDocument {
-    pub(crate) fn new(application: JobId, listing: &ObjectListing) -> ObjectListDocument {
+    /// `records` are those of the jobs of silent stores.
+    pub(crate) fn new(
+        application: JobId,
+        listing: &ObjectListing,
+        records: &[JobRecord],
+    ) -> ObjectListDocument {
         let stores = listing.stores.iter().map(|store| ObjectStoreDocument {
             process: store.member,
             node: store.node.clone(),
@@ -282,6 +297,7 @@ impl ObjectListDocument {
             objects: objects.collect(),
             omitted: listing.omitted,
             silent: listing.silent.clone(),
+            silent_processes: silent_processes(&listing.silent, records),
         }
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn applications() -> Vec<ApplicationRecord> {
     vec![search.clone(), pending(12, "count"), pending(9, "search")]
 }
 
-/// The actors of the first one: ready, restarting, waiting and ended, and a member of a gang.
+/// The actors of the first one: ready, restarting, waiting and ended, a member of a gang, and an unreachable
+/// one.
 pub(crate) fn actors() -> ActorListing {
     let ready = ActorRecord {
         id: 1,
@@ -61,7 +62,7 @@ pub(crate) fn actors() -> ActorListing {
         why: String::new(),
         incarnation: 1,
         job: Some(running().id),
-        calls: Some(3),
+        calls: 3,
         holders: 2,
     };
     let with = |id, state, why: &str| ActorRecord { id, state, why: why.into(), ..ready.clone() };
@@ -76,9 +77,12 @@ pub(crate) fn actors() -> ActorListing {
             "needs 0.5 GPUs; 2 of max_gpus 2 are in use, and 0 others wait before it",
         )
     };
-    let ended = ActorRecord { job: None, calls: None, ..with(4, ActorStage::Ended, "it was stopped") };
+    let ended = ActorRecord { job: None, calls: 0, ..with(4, ActorStage::Ended, "it was stopped") };
     let member = ActorRecord { rank: Some(1), ..with(6, ActorStage::Ready, "") };
-    let actors = vec![ready.clone(), with(2, ActorStage::Restarting, ""), queued, ended, member];
+    let silent = "nothing has been heard of node gpu2 for 12 s: it may run there, or have ended";
+    let unreachable = with(7, ActorStage::Unreachable, silent);
+    let restarting = with(2, ActorStage::Restarting, "");
+    let actors = vec![ready.clone(), restarting, queued, ended, member, unreachable];
     ActorListing { actors, omitted: 1, silent: vec![JobId::new(7).attempt(1).rank(0)] }
 }
 

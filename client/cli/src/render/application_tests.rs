@@ -44,13 +44,13 @@ fn actors_have_what_the_coordinator_and_the_head_know() {
 #[test]
 fn tasks_come_after_the_processes_that_run_them() {
     insta::assert_snapshot!("tasks", tasks_table(&tasks(), &[running(), pending()], PIPE));
-    insta::assert_snapshot!("tasks_json", json(TaskListDocument::new(root(), &tasks())));
+    insta::assert_snapshot!("tasks_json", json(TaskListDocument::new(root(), &tasks(), &[])));
 }
 
 #[test]
 fn objects_come_after_their_stores() {
-    insta::assert_snapshot!("objects", objects_table(&objects(), PIPE));
-    insta::assert_snapshot!("objects_json", json(ObjectListDocument::new(root(), &objects())));
+    insta::assert_snapshot!("objects", objects_table(&objects(), &[], PIPE));
+    insta::assert_snapshot!("objects_json", json(ObjectListDocument::new(root(), &objects(), &[])));
 }
 
 #[test]
@@ -85,6 +85,6 @@ fn tables_of_applications_show_codes_of_characters_that_are_not_visible() {
         let mut listing = objects();
         let named = |object| ObjectRecord { id: text(it), ..object };
         listing.objects = listing.objects.into_iter().map(named).collect();
-        objects_table(&listing, PIPE)
+        objects_table(&listing, &[job(running(), it)], PIPE)
     });
 }

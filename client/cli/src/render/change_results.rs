@@ -22,12 +22,13 @@ fn done(change: JobChange, job: JobId) -> String {
         JobChange::Release => format!("Released job {job}"),
         JobChange::Requeue => format!("Requeued job {job}"),
         JobChange::Kill => format!("Cancelled job {job} by force"),
+        JobChange::Withdraw => format!("Withdrew job {job}"),
     }
 }
 
 const fn state(change: JobChange) -> &'static str {
     match change {
-        JobChange::Cancel => "has ended",
+        JobChange::Cancel | JobChange::Withdraw => "has ended",
         JobChange::Hold => "is held",
         JobChange::Release => "is released",
         JobChange::Requeue => "is queued",

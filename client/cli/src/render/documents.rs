@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use cohabit_client::Explanation;
 use cohabit_client::types::{
     AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, JobChange, JobEvent, JobId,
-    JobPrediction, JobRecord, JobState, Outcome, Progress, RankRecord, ReasonCode, Share, Slowdown, Span,
-    StopReason, TokenRecord,
+    JobPrediction, JobRecord, JobState, NodeState, Outcome, Progress, RankRecord, ReasonCode, Share,
+    Slowdown, Span, StopReason, TokenRecord,
 };
 use serde::Serialize;
 
@@ -299,6 +299,7 @@ pub(crate) struct ExplanationDocument {
 pub(crate) struct WaitsDocument {
     pub(crate) jobs: Vec<WaitingJobDocument>,
     pub(crate) actors: Vec<WaitingActorDocument>,
+    pub(crate) nodes: Vec<SilentNodeDocument>,
     /// Why the coordinator could not be asked for actors.
     pub(crate) problem: Option<String>,
 }
@@ -311,7 +312,25 @@ pub(crate) struct WaitingJobDocument {
     pub(crate) reason: String,
 }
 
-/// An actor that waits for GPUs of its application.
+/// A node of which nothing is heard, with the parts of the application that are, or were, there.
+#[derive(Debug, Serialize)]
+pub(crate) struct SilentNodeDocument {
+    pub(crate) name: String,
+    pub(crate) state: NodeState,
+    pub(crate) since: String,
+    pub(crate) processes: Vec<PlacedProcessDocument>,
+}
+
+/// A process of an application on a node.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlacedProcessDocument {
+    pub(crate) job: JobId,
+    pub(crate) rank: u32,
+    pub(crate) role: String,
+    pub(crate) name: String,
+}
+
+/// An actor that waits for GPUs of its application, or for a node of which nothing is heard.
 #[derive(Debug, Serialize)]
 pub(crate) struct WaitingActorDocument {
     pub(crate) id: u64,

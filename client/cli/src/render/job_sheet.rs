@@ -16,7 +16,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     let mut lines = vec![format!("job {} {} {}", job.id, job.name, job.state)];
     let mut line = |heading: &str, text: String| {
         if !text.is_empty() {
-            lines.push(format!("  {:<12}{text}", format!("{heading}:")));
+            lines.push(format!("  {:<13}{text}", format!("{heading}:")));
         }
     };
     let at = |time: Option<Time>| time.map_or(String::new(), |time| local_time(time, zone));
@@ -89,7 +89,7 @@ pub(crate) fn claims(demand: &Demand) -> Vec<String> {
         needs.push(format!("a slowdown of at most {most}"));
     }
     if demand.cpus > 0 {
-        needs.push(format!("{} cores", demand.cpus));
+        needs.push(counted(demand.cpus, "core", "cores"));
     }
     if demand.memory.0 > 0 {
         needs.push(format!("{} of host memory", demand.memory));

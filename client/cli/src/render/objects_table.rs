@@ -1,6 +1,6 @@
 //! The table of the objects of an application.
 
-use cohabit_client::types::{ObjectListing, ObjectRecord, ObjectStoreRecord};
+use cohabit_client::types::{JobRecord, ObjectListing, ObjectRecord, ObjectStoreRecord};
 use cohabit_console::table::{self, cell};
 use cohabit_console::{Screen, printable_line};
 use comfy_table::Row;
@@ -9,12 +9,12 @@ use super::silence::omissions;
 
 const HEADINGS: [&str; 6] = ["ID", "SIZE", "NODE", "PLACE", "HOLDERS", "MAPPED BY"];
 
-/// A line for each store, and the table.
-pub(crate) fn objects_table(listing: &ObjectListing, screen: Screen) -> String {
+/// A line for each store, and the table; `records` are those of the jobs of silent stores.
+pub(crate) fn objects_table(listing: &ObjectListing, records: &[JobRecord], screen: Screen) -> String {
     let stores: String = listing.stores.iter().map(store).collect();
     let mut table = table::table(&HEADINGS, screen);
     table.add_rows(listing.objects.iter().map(row));
-    let missing = omissions(listing.omitted, ("object", "objects"), &listing.silent, &[]);
+    let missing = omissions(listing.omitted, ("object", "objects"), &listing.silent, records);
     stores + &table::text(&table) + &missing
 }
 

@@ -103,10 +103,33 @@ fn the_end_of_the_coordinator_ends_everything() {
     let own = cluster.program_processes();
     coordinator.into_iter().filter(|pid| own.contains(pid)).for_each(kill_process);
     let ended = launch.end();
-    assert_ne!(ended.code, 0);
+    assert_eq!(ended.code, 137, "as the coordinator: {}", ended.stderr);
+    let expected =
+        format!("application 'test' has ended with its coordinator, job {root}: it was ended by SIGKILL");
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("`cohabit explain {root}` says more")), "{}", ended.stderr);
     assert_eq!(cluster.end(&root)["state"], "FAILED");
     until("all processes are gone", || cluster.program_processes().is_empty());
     until("all jobs have ended", || cluster.jobs_of("", "RUNNING").is_empty());
+}
+
+/// Whoever kills `main` ends it alone, and its launcher says so.
+#[test]
+fn the_end_of_a_killed_main_is_told() {
+    let cluster = Cluster::start(&["host:1"]);
+    let mut launch = cluster.launch(&["wait", &cluster.path("go")]);
+    assert_eq!(launch.line(), "waiting");
+    let own = cluster.program_processes();
+    let mains = processes_with("COHABIT_JOB_ID=2\0");
+    mains.into_iter().filter(|pid| own.contains(pid)).for_each(kill_process);
+    let ended = launch.end();
+    assert_eq!(ended.code, 137, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("main, job 2, has ended: it was ended by SIGKILL on node0"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("`cohabit explain 2` says more"), "{}", ended.stderr);
 }
 
 #[test]
@@ -117,43 +140,13 @@ fn a_cancelled_application_ends_with_its_children() {
     assert_eq!(launch.line(), "calling");
     let root = cluster.jobs_of("application", "RUNNING").remove(0);
     cluster.ok(&["cancel", &root]);
-    assert_ne!(launch.end().code, 0);
+    let ended = launch.end();
+    assert_eq!(ended.code, 130);
+    let expected = format!("application 'test', job {root}, has ended: it was cancelled after");
+    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert_eq!(cluster.end(&root)["state"], "CANCELLED");
     until("all processes are gone", || cluster.program_processes().is_empty());
     until("all jobs have ended", || cluster.jobs_of("", "RUNNING").is_empty());
-}
-
-/// Four quarters fit where four jobs may share a GPU; by default the fourth waits, and is told why.
-#[test]
-fn four_quarters_share_a_simulated_gpu() {
-    let mut cluster = Cluster::start(&[]);
-    cluster.add_worker_with("sim:1xH200-141G", &["--max-sharing", "4"]);
-    let go = cluster.path("go");
-    let mut launch = cluster.launch(&["quarters", "4", &go]);
-    let line = launch.line();
-    let jobs: Vec<&str> = line.strip_prefix("jobs ").unwrap_or_else(|| panic!("{line}")).split(' ').collect();
-    for job in &jobs {
-        let shown = cluster.show(job);
-        assert_eq!((shown["state"].as_str(), shown["share"].as_f64()), (Some("RUNNING"), Some(0.25)));
-        assert_eq!(shown["attempts"][0]["ranks"][0]["node"], "node0");
-    }
-    fs::write(&go, "").unwrap();
-    assert_eq!(launch.end().code, 0);
-
-    let mut cluster = Cluster::start(&[]);
-    cluster.add_worker_with("sim:1xH200-141G", &[]);
-    let go = cluster.path("go");
-    let launch = cluster.launch(&["quarters", "4", &go]);
-    until("the fourth waits", || {
-        cluster.jobs_of("actor", "RUNNING").len() == 3 && cluster.jobs_of("actor", "PENDING").len() == 1
-    });
-    let fourth = cluster.jobs_of("actor", "PENDING").remove(0);
-    let reason = "needs a GPU with room for one more rank; each already runs 3, the limit";
-    until("it is told why", || {
-        cluster.show(&fourth)["reason"].as_str().is_some_and(|it| it.contains(reason))
-    });
-    fs::write(&go, "").unwrap();
-    drop(launch);
 }
 
 /// Where a user may run one job, the coordinator is that one: whoever launches is told why nothing happens.
@@ -183,7 +176,7 @@ fn the_jobs_of_an_application_are_shown() {
     let root = cluster.jobs_of("application", "RUNNING").remove(0);
     let actor = cluster.jobs_of("actor", "RUNNING").remove(0);
     assert_eq!(cluster.show(&actor)["application"], root.as_str());
-    assert!(cluster.ok(&["show", &actor]).contains(&format!("child of job {root}")));
+    assert!(cluster.ok(&["show", &actor]).contains(&format!("application: child of job {root}")));
     let environments = cluster.program_processes().into_iter().map(|pid| {
         let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
         String::from_utf8_lossy(&[read("environ"), read("cmdline")].concat()).into_owned()

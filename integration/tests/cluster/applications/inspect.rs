@@ -108,6 +108,13 @@ fn the_logs_of_all_processes_are_one() {
         let count = printed.iter().filter(|(process, text)| (process.as_str(), text.as_str()) == expected);
         assert_eq!(count.count(), 1, "{expected:?} in {printed:?}");
     }
+    for command in ["logs", "explain"] {
+        let told = cluster.run(&[command, "inspect"]);
+        assert_eq!((told.code, told.stdout.as_str()), (66, ""));
+        let expected = "application 'inspect' has ended: its last run, job 1, ended as COMPLETED at 20";
+        assert!(told.stderr.contains(expected), "{}", told.stderr);
+        assert!(told.stderr.contains(&format!("`cohabit {command} 1`")), "{}", told.stderr);
+    }
     let ended = cluster.ok(&["logs", "1"]);
     assert!(ended.contains("[main 2] done"), "also when it has ended: {ended}");
     assert!(!cluster.ok(&["logs", "--rank", "0", "1"]).contains("done"), "the coordinator alone");
@@ -122,11 +129,18 @@ fn a_process_that_does_not_answer_is_named() {
     let job = cluster.json(&["actors", "inspect"])["actors"][0]["job"].as_str().unwrap().to_owned();
     kill(Pid::from_raw(process), Signal::SIGSTOP).unwrap();
     let seen = cluster.json(&["actors", "inspect"]);
+    let shown = cluster.ok(&["actors", "inspect"]);
     kill(Pid::from_raw(process), Signal::SIGCONT).unwrap();
+    let told = format!("the actor process 'first' (job {job}/0) on node node0 did not answer in time");
+    assert!(shown.contains(&told), "{shown}");
+    let silent = &seen["silent_processes"][0];
+    assert_eq!([&silent["role"], &silent["job"], &silent["node"]], ["actor", job.as_str(), "node0"]);
     assert_eq!(seen["silent"].as_array().unwrap().len(), 1);
     assert!(seen["silent"][0].as_str().unwrap().starts_with(&job), "{}", seen["silent"]);
     assert_eq!(all(&seen["actors"], "state"), ["READY", "READY", "QUEUED"]);
-    assert!(seen["actors"][1]["calls"].is_null(), "the one that hangs may have made calls");
+    let first = &seen["actors"][0];
+    assert!(first["calls"].is_null(), "the one that hangs may have made calls");
+    assert_eq!(first["known_calls"], 1, "those of main are known");
     fs::write(&go, "").unwrap();
     assert_eq!(launch.end().code, 0);
 }

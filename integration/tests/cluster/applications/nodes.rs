@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::launch::{Launch, program};
 use crate::kit::*;
 
@@ -84,9 +86,57 @@ fn a_lost_node_is_made_good() {
 fn an_actor_of_a_lost_node_begins_anew_on_another() {
     let mut nodes = TwoNodes::start("actor");
     assert_eq!(nodes.launch.line(), "calls: 1");
+    let actors = |cluster: &Cluster| cluster.json(&["actors", "nodes"])["actors"].clone();
+    let states = |actors: &Value| [0, 1].map(|number| actors[number]["state"].as_str().unwrap().to_owned());
+    assert_eq!(states(&actors(&nodes.cluster)), ["READY", "READY"]);
     nodes.lose_second();
+    until("its node is silent", || states(&actors(&nodes.cluster)) == ["READY", "UNREACHABLE"]);
+    let reason = actors(&nodes.cluster)[1]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("nothing has been heard of node node1 for"), "{reason}");
+    let job = actors(&nodes.cluster)[1]["job"].as_str().unwrap().to_owned();
+    let explained = nodes.cluster.ok(&["explain", "nodes"]);
+    assert!(explained.contains("Node node1 is unreachable since 20"), "{explained}");
+    assert!(explained.contains(&format!("actor 'Keeper' (job {job}/0)")), "{explained}");
+    assert!(explained.contains(&format!("Actor 2 (Keeper) waits: {}", &reason[..40])), "{explained}");
     assert_eq!(nodes.launch.line(), "calls: 1");
     nodes.end();
+}
+
+/// The output of `main` does not arrive while its node is away: its launcher says so, and when it is back.
+#[test]
+fn a_launcher_says_that_the_node_of_its_main_is_away() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let go = cluster.path("go");
+    let mut launch = cluster.launch(&["steady", &go]);
+    assert_eq!(launch.line(), "calling");
+    cluster.kill_worker(0);
+    let told = launch.told("nothing has been heard of node node0, where main (job 2) runs, since");
+    assert!(told.contains("`cohabit explain 2` says more"), "{told}");
+    let reason = cluster.show("2")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("; nothing has been heard of node node0 for"), "{reason}");
+    cluster.restart_worker(0);
+    launch.told("node node0 is back: main, job 2, goes on");
+    fs::write(&go, "").unwrap();
+    let ended = launch.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "the same process: true\n"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("node0"), "each is said once: {}", ended.stderr);
+}
+
+/// `main` and the coordinator are on one node. When the head is certain that they have ended, both run again.
+#[test]
+fn an_application_starts_anew_when_the_node_of_its_coordinator_is_lost() {
+    let mut cluster = Cluster::with_head(&["--lost-after", "1s"], &[]);
+    cluster.add_worker_with("host:1", &["--orphan-grace", "1s"]);
+    let go = cluster.path("go");
+    let mut launch = cluster.launch(&["steady", &go]);
+    assert_eq!(launch.line(), "calling");
+    cluster.add_worker("host:1");
+    cluster.machine_dies(0);
+    launch.told("nothing has been heard of node node0");
+    launch.told("application 1 starts anew: its coordinator was lost: node node0 was unreachable for");
+    assert_eq!(launch.line(), "calling");
+    fs::write(&go, "").unwrap();
+    assert_eq!(launch.end().code, 0);
 }
 
 /// Two launches on three nodes: the program is sent to the head once, and to each node once.

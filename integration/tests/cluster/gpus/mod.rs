@@ -2,6 +2,7 @@
 //!
 //! Head, worker, executors and all that speaks to NVML and MPS are what ships.
 
+mod applications;
 mod device_files;
 mod devices;
 mod doctor;

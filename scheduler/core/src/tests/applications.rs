@@ -102,6 +102,35 @@ fn the_end_of_the_roots_attempt_ends_its_children() {
     assert!(record.reason.starts_with("its application ended after"), "{}", record.reason);
 }
 
+/// Its reason names the application; that of one which a user has cancelled does not.
+#[test]
+fn an_application_withdraws_what_it_does_not_need() {
+    let mut test = running_on(1, None);
+    let placed = test.submit(runner(root(), 1_000));
+    let waiting = test.submit(runner(root(), 2_000));
+    let cancelled = test.submit(runner(root(), 2_000));
+    test.effects();
+    assert_eq!(test.change(JobChange::Withdraw, waiting), ChangeResult::Done);
+    assert_eq!(test.change(JobChange::Withdraw, waiting), ChangeResult::Already);
+    let record = test.record(waiting);
+    assert_eq!((record.state, record.reason_code), (JobState::Cancelled, ReasonCode::CancelledByUser));
+    let ended =
+        |when: &str| format!("application 'search' (job 1) ended it {when}: it was not needed any more");
+    assert_eq!(record.reason, ended("before it ran"));
+    test.change(JobChange::Cancel, cancelled);
+    assert_eq!(test.record(cancelled).reason, "it was cancelled before it ran");
+
+    assert_eq!(test.change(JobChange::Withdraw, placed), ChangeResult::Done);
+    assert_eq!(stops(&mut test), [(placed, StopReason::Cancelled)]);
+    let reason = test.record(placed).reason;
+    assert!(reason.ends_with("because application 'search' (job 1) does not need it any more"), "{reason}");
+    test.now += Span::from_secs(12);
+    test.ended(rank(2, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Cancelled));
+    assert_eq!(test.record(placed).reason, ended("after 12 s"));
+    let ChangeResult::Refused(refusal) = test.change(JobChange::Withdraw, job(1)) else { panic!("a root") };
+    assert_eq!(refusal.message, "job 1 is no part of an application: cancel it");
+}
+
 /// A requeued child would come back in an application that has ended.
 #[test]
 fn a_child_that_is_being_requeued_ends_with_its_application() {

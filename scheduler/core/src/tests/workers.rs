@@ -29,6 +29,25 @@ fn a_short_break_of_the_link_changes_nothing() {
     assert_eq!(test.state(id), JobState::Completed);
 }
 
+/// A job on an unreachable node counts as running, and says that nobody knows.
+#[test]
+fn a_job_says_that_nothing_is_heard_of_its_node() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.started(rank(1, 1));
+    test.lose(1, 1);
+    test.now += Span::from_secs(12);
+    let record = test.record(id);
+    assert_eq!((record.state, record.reason_code), (JobState::Running, ReasonCode::Running));
+    assert_eq!(record.reason, "it is running on node1; nothing has been heard of node node1 for 12 s");
+    let explained = test.reader().explain(id).unwrap().sentences.join(" ");
+    let goes_on = "Node node1 is unreachable: the job goes on there when the worker is connected again, or given up \
+                   after 1 min 0 s without a connection.";
+    assert!(explained.contains(goes_on), "{explained}");
+    test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);
+    assert_eq!(test.record(id).reason, "it is running on node1");
+}
+
 #[test]
 fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
     let mut test = TestHead::with_devices(1);

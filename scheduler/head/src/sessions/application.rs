@@ -85,7 +85,7 @@ impl ClientService for ApplicationSession {
         jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         match change {
-            JobChange::Cancel | JobChange::Kill => {}
+            JobChange::Cancel | JobChange::Kill | JobChange::Withdraw => {}
             JobChange::Hold | JobChange::Release | JobChange::Requeue => {
                 return self.refusal(&format!("{} jobs", change.verb()));
             }

@@ -63,6 +63,7 @@ pub(crate) enum StoredJobChange {
     Release,
     Requeue,
     Kill,
+    Withdraw,
 }
 
 shape_of! {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown, Span};
+use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown, Span, counted};
 
 /// The resource that is short, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,7 +239,8 @@ impl fmt::Display for Shortage {
                 write!(f, "needs {needed} of GPU memory{plus}; the best GPU has {free} free")
             }
             Shortage::Cpus { needed, free } => {
-                write!(f, "needs {needed} CPU cores; the best node has {free} free")
+                let cores = counted(*needed, "CPU core", "CPU cores");
+                write!(f, "needs {cores}; the best node has {free} free")
             }
             Shortage::HostMemory { needed, free } => {
                 write!(f, "needs {needed} of host memory; the best node has {free} free")

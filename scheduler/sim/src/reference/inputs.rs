@@ -70,7 +70,9 @@ impl ReferenceModel {
         for id in &requests {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             match change {
-                JobChange::Cancel | JobChange::Kill => job.requests.cancelled |= job.is_live(),
+                JobChange::Cancel | JobChange::Kill | JobChange::Withdraw => {
+                    job.requests.cancelled |= job.is_live();
+                }
                 JobChange::Hold => job.requests.held |= job.observed.state.phase() == JobPhase::Waiting,
                 JobChange::Release => job.requests.held = false,
                 JobChange::Requeue => {
