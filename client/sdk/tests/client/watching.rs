@@ -49,6 +49,24 @@ async fn a_watch_reports_each_change_once_and_ends_with_the_job() {
     assert_eq!(head.calls(), expected);
 }
 
+/// Why a job waits changes without a change of the job.
+#[tokio::test]
+async fn a_watch_tells_why_a_job_waits_now() {
+    let cluster = Cluster::new();
+    let because = |reason: &str| JobRecord { reason: reason.into(), ..record(JobState::Pending, 1) };
+    let turns = [
+        jobs([because("it is first in the queue")]),
+        Turn::Wait,
+        jobs([because("no GPU is free")]),
+        jobs([record(JobState::Completed, 2)]),
+    ];
+    let head = cluster.head(turns).await;
+    let seen = cluster.client_of(head.address).watch(SEVEN).map_ok(|record| record.reason);
+    let seen: Vec<String> = seen.try_collect().await.unwrap();
+    assert_eq!(seen[..2], ["it is first in the queue", "no GPU is free"]);
+    assert_eq!(head.calls(), [show(&[7]), watch(&[(7, 1)]), watch(&[(7, 0)]), watch(&[(7, 1)])]);
+}
+
 #[tokio::test]
 async fn after_a_broken_link_states_are_queried_again_but_not_reported_again() {
     let cluster = Cluster::new();

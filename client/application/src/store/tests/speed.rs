@@ -12,9 +12,11 @@ use std::time::Instant;
 
 use cohabit_memory::{Buffer, ObjectWriter, read_object};
 use rustix::fs::{MemfdFlags, memfd_create};
+use tokio::task::LocalSet;
 
-use super::kit::{MAKER, READER, TestStore, object};
-use super::nodes::Nodes;
+use super::kit::{MAKER, READER, SECRET, TestStore, object};
+use super::network::{fetching_node, serving_node};
+use super::nodes::{Nodes, TestNode};
 
 const GIB: usize = 1 << 30;
 const ROUNDS: u64 = 5;
@@ -77,7 +79,21 @@ fn plain_transfer(bytes: &[u8]) -> f64 {
 async fn one_gibibyte_from_another_node() {
     let nodes = Nodes::default();
     let source = nodes.start(0, 3 << 29).await;
-    let mut reader = nodes.start(1, 3 << 29).await;
+    fetch(&source, nodes.start(1, 3 << 29).await, "without TLS").await;
+}
+
+/// As nodes do.
+#[tokio::test]
+#[ignore = "a measurement of 1 GiB"]
+async fn one_gibibyte_from_another_node_over_tls() {
+    let measure = async {
+        let (source, addresses) = serving_node(3 << 29);
+        fetch(&source, fetching_node(&addresses, SECRET, 3 << 29), "over TLS").await;
+    };
+    LocalSet::new().run_until(measure).await;
+}
+
+async fn fetch(source: &TestStore, mut reader: TestNode, how: &str) {
     let (maker, link) = (source.link(MAKER), reader.link(READER));
     let value = Buffer::from(vec![7u8; GIB]);
     let writer = ObjectWriter::new(&value).unwrap();
@@ -95,5 +111,6 @@ async fn one_gibibyte_from_another_node() {
         reader.until(|it| it.objects.is_empty()).await;
     }
     let [plain, fetch] = [plain, fetches].map(median);
-    println!("fetch 1 GiB {fetch:.0} ms; plain transfer {plain:.0} ms: {:.2} times as fast", plain / fetch);
+    let ratio = plain / fetch;
+    println!("fetch 1 GiB {how} {fetch:.0} ms; plain transfer {plain:.0} ms: {ratio:.2} times as fast");
 }
