@@ -3,7 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create,
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
+    memfd_create,
 };
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -47,6 +48,19 @@ impl FreshMemory {
                 .map_err(|errno| MemoryError::allocation(errno, bytes))?;
             end += step;
         }
+        fcntl_add_seals(&fd, SIZE_SEALS).map_err(MemoryError::io("seal the size of shared memory"))?;
+        Ok(FreshMemory { fd, bytes })
+    }
+
+    /// Memory whose pages are allocated when they are written. It is charged to the process that writes.
+    /// [`FreshMemory::seal`] fails as long as one is missing.
+    ///
+    /// # Errors
+    /// If the size is above a limit.
+    pub fn reserve(bytes: u64) -> Result<FreshMemory, MemoryError> {
+        check_limits(bytes)?;
+        let fd = create()?;
+        ftruncate(&fd, bytes).map_err(|errno| MemoryError::allocation(errno, bytes))?;
         fcntl_add_seals(&fd, SIZE_SEALS).map_err(MemoryError::io("seal the size of shared memory"))?;
         Ok(FreshMemory { fd, bytes })
     }

@@ -181,39 +181,20 @@ impl CoordinatorShell {
                     spawn_local(Rc::clone(self).submit_tasks(runner, class));
                 }
                 CoordinatorEffect::AwaitEnd { job } => {
-                    let shell = Rc::clone(self);
-                    spawn_local(async move {
-                        sleep(END_PATIENCE).await;
-                        shell.change(|core, effects| core.patience_over(job, effects));
-                    });
+                    self.change_after(END_PATIENCE, move |core, more| core.patience_over(job, more));
                 }
                 CoordinatorEffect::AwaitSurplus { class } => {
-                    let shell = Rc::clone(self);
-                    spawn_local(async move {
-                        sleep(SURPLUS_PATIENCE).await;
-                        shell.change(|core, effects| core.surplus_over(&class, effects));
-                    });
+                    self.change_after(SURPLUS_PATIENCE, move |core, more| core.surplus_over(&class, more));
                 }
                 CoordinatorEffect::AwaitStore { node, restarts } => {
-                    let shell = Rc::clone(self);
-                    spawn_local(async move {
-                        sleep(STORE_PATIENCE).await;
-                        shell.change(|core, effects| core.store_overdue(node, restarts, effects));
-                    });
+                    let overdue = move |core: &mut Coordinator, more: &mut Vec<CoordinatorEffect>| {
+                        core.store_overdue(node, restarts, more);
+                    };
+                    self.change_after(STORE_PATIENCE, overdue);
                 }
-                CoordinatorEffect::AwaitYield => {
-                    let shell = Rc::clone(self);
-                    spawn_local(async move {
-                        sleep(YIELD_PAUSE).await;
-                        shell.change(Coordinator::yield_due);
-                    });
-                }
+                CoordinatorEffect::AwaitYield => self.change_after(YIELD_PAUSE, Coordinator::yield_due),
                 CoordinatorEffect::AwaitClosing { closing } => {
-                    let shell = Rc::clone(self);
-                    spawn_local(async move {
-                        sleep(CLOSING_PATIENCE).await;
-                        shell.change(|core, effects| core.closing_over(closing, effects));
-                    });
+                    self.change_after(CLOSING_PATIENCE, move |core, more| core.closing_over(closing, more));
                 }
                 CoordinatorEffect::CancelRunner { job } => {
                     spawn_local(Rc::clone(self).cancel(job));
@@ -237,6 +218,18 @@ impl CoordinatorShell {
                 CoordinatorEffect::Exit { code } => self.end(Ok(code)),
             }
         }
+    }
+
+    fn change_after(
+        self: &Rc<CoordinatorShell>,
+        pause: Duration,
+        change: impl FnOnce(&mut Coordinator, &mut Vec<CoordinatorEffect>) + 'static,
+    ) {
+        let shell = Rc::clone(self);
+        spawn_local(async move {
+            sleep(pause).await;
+            shell.change(change);
+        });
     }
 
     /// Answers the store of this node.

@@ -20,7 +20,7 @@ use super::object_memory::{AllocationNumber, Discarded, ObjectMemories, SharedMe
 use super::refusal::{RefusedRequest, bounded};
 use super::reply_queue::ReplyQueue;
 use super::settings::{StoreOutlets, StoreSettings};
-use super::transfer::ServingPlaces;
+use super::transfer::{ServingPlaces, TransferThreads};
 use crate::transport::LinkFailure;
 
 /// Copies between memory and disk at the same time: more of them do not make a disk faster.
@@ -34,6 +34,7 @@ pub(super) struct StoreServer {
     pub(super) serving: ServingPlaces,
     pub(super) state: RefCell<NodeStoreState>,
     transfers: Semaphore,
+    pub(super) transfer_threads: TransferThreads,
     /// Held for reading while memory is given back, so that no allocation overtakes it.
     discards: RwLock<()>,
 }
@@ -76,6 +77,7 @@ impl StoreServer {
             serving: ServingPlaces::default(),
             state: RefCell::new(state),
             transfers: Semaphore::new(TRANSFERS),
+            transfer_threads: TransferThreads::default(),
             discards: RwLock::new(()),
         }
     }

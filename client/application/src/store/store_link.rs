@@ -21,7 +21,7 @@ use super::frame_stream::{FrameReader, send_frame};
 use super::link_table::{LinkTable, MakerReply, MakerResult, ReadProgress, ReadStep, StoreFailure};
 use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, introduce};
 
-/// For so long the next store of the node is waited for when one has ended, which is started again.
+/// How long the next store of the node, which is started again, is waited for.
 const NEXT_STORE: Duration = Duration::from_secs(30);
 
 /// Pause before the next store of the node is sought again.
@@ -36,6 +36,8 @@ pub(crate) struct StoreLink {
     session: Mutex<Arc<StoreSession>>,
     /// One for each object that is waited for.
     permits: Arc<Semaphore>,
+    /// For so long the next store of the node is waited for when one has ended.
+    patience: Duration,
     /// Carries the connections.
     runtime: Handle,
 }
@@ -58,9 +60,9 @@ struct StorePatience {
 }
 
 impl StorePatience {
-    /// A store has ended: whether that has gone on for too long.
-    fn is_over(&mut self) -> bool {
-        self.since.get_or_insert_with(Instant::now).elapsed() > NEXT_STORE
+    /// A store has ended: whether that has gone on for longer than this.
+    fn is_over(&mut self, patience: Duration) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() > patience
     }
 }
 
@@ -105,8 +107,14 @@ impl StoreLink {
             hello,
             session: Mutex::default(),
             permits: Arc::new(Semaphore::new(MAX_STORE_WAITS)),
+            patience: NEXT_STORE,
             runtime: Handle::current(),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_patience(self, patience: Duration) -> StoreLink {
+        StoreLink { patience, ..self }
     }
 
     /// Stores an object of this process: waits for room, fills it and seals it. If the store ends meanwhile,
@@ -142,7 +150,7 @@ impl StoreLink {
             match self.store_once((request, object), &writer, &session.table, &requests).await {
                 Ok(()) => return Ok(()),
                 Err(StoreFailure::Call(error)) => return Err(error),
-                Err(StoreFailure::Ended(text)) if patience.is_over() => {
+                Err(StoreFailure::Ended(text)) if patience.is_over(self.patience) => {
                     return Err(CallError::Refused(text));
                 }
                 Err(StoreFailure::Ended(_)) => self.pause().await,
@@ -214,7 +222,7 @@ impl StoreLink {
             match self.read_once(object, &session.table, &requests, &begin_wait).await {
                 Ok(mapping) => return Ok(mapping),
                 Err(StoreFailure::Call(error)) => return Err(error),
-                Err(StoreFailure::Ended(text)) if patience.is_over() => {
+                Err(StoreFailure::Ended(text)) if patience.is_over(self.patience) => {
                     return Err(CallError::ObjectLost(text));
                 }
                 Err(StoreFailure::Ended(_)) => self.pause().await,
@@ -261,7 +269,7 @@ impl StoreLink {
         loop {
             match self.open_session().await {
                 Ok(opened) => return Ok(opened),
-                Err(NoSession::Absent(_)) if begun.elapsed() <= NEXT_STORE => self.pause().await,
+                Err(NoSession::Absent(_)) if begun.elapsed() <= self.patience => self.pause().await,
                 Err(NoSession::Absent(text) | NoSession::Refused(text)) => return Err(text),
             }
         }

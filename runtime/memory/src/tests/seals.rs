@@ -104,6 +104,22 @@ fn fresh_memory_keeps_its_size_and_is_written_within_it() {
 }
 
 #[test]
+fn reserved_memory_is_sealed_only_when_all_of_it_was_written() {
+    let bytes = 3 * PAGE as u64;
+    let memory = FreshMemory::reserve(bytes).unwrap();
+    assert_eq!(ftruncate(&memory, bytes + 1), Err(Errno::PERM));
+    memory.write_at(0, &[1; PAGE]).unwrap();
+    memory.write_at(2 * PAGE as u64, &[3; PAGE]).unwrap();
+    let second = memory.as_fd().try_clone_to_owned().unwrap();
+    assert!(matches!(memory.seal(), Err(MemoryError::Sparse { .. })));
+    assert!(SealedMemory::from_fd(second, bytes).is_err(), "a page is missing");
+    let memory = FreshMemory::reserve(bytes).unwrap();
+    (0..3).for_each(|page| memory.write_at(page * PAGE as u64, &[2; PAGE]).unwrap());
+    assert_eq!(memory.seal().unwrap().map().unwrap()[..], [2; 3 * PAGE]);
+    assert_eq!(FreshMemory::reserve(0).unwrap().seal().unwrap().bytes(), 0);
+}
+
+#[test]
 fn a_descriptor_with_other_seals_is_refused() {
     let (shrink, grow, write) = (SealFlags::SHRINK, SealFlags::GROW, SealFlags::WRITE);
     let halves = [

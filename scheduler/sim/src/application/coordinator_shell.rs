@@ -47,7 +47,7 @@ impl ApplicationWorld {
                     let (purpose, ranks) = (RunnerPurpose::Gang(first), gang.actors.len() as u32);
                     let (restarts, gpus) = (gang.restarts, gang.total_gpus());
                     let request = RunnerRequest { purpose, restarts, ranks, gpus };
-                    self.after(REQUEST_DELAY, ApplicationEvent::Head(HeadEvent::Submit { first, request }));
+                    self.later(REQUEST_DELAY, HeadEvent::Submit { first, request });
                 }
                 CoordinatorEffect::SubmitTaskRunner { runner, class } => {
                     let gpus = class.gpus;
@@ -55,26 +55,20 @@ impl ApplicationWorld {
                     let restarts = self.random.between(0, 1) as u32;
                     let purpose = RunnerPurpose::Tasks(class);
                     let request = RunnerRequest { purpose, restarts, ranks: 1, gpus };
-                    self.after(
-                        REQUEST_DELAY,
-                        ApplicationEvent::Head(HeadEvent::SubmitTaskRunner { runner, request }),
-                    );
+                    self.later(REQUEST_DELAY, HeadEvent::SubmitTaskRunner { runner, request });
                 }
                 CoordinatorEffect::AwaitEnd { job } => {
-                    self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::PatienceOver(job)));
+                    self.later(PATIENCE, HeadEvent::PatienceOver(job));
                 }
                 CoordinatorEffect::AwaitSurplus { class } => {
-                    self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::SurplusOver(class)));
+                    self.later(PATIENCE, HeadEvent::SurplusOver(class));
                 }
                 CoordinatorEffect::AwaitStore { node, restarts } => {
-                    let overdue = HeadEvent::StoreOverdue { node, restarts };
-                    self.after(PATIENCE, ApplicationEvent::Head(overdue));
+                    self.later(PATIENCE, HeadEvent::StoreOverdue { node, restarts });
                 }
-                CoordinatorEffect::AwaitYield => {
-                    self.after(YIELD_PAUSE, ApplicationEvent::Head(HeadEvent::YieldDue));
-                }
+                CoordinatorEffect::AwaitYield => self.later(YIELD_PAUSE, HeadEvent::YieldDue),
                 CoordinatorEffect::AwaitClosing { closing } => {
-                    self.after(PATIENCE, ApplicationEvent::Head(HeadEvent::ClosingOver(closing)));
+                    self.later(PATIENCE, HeadEvent::ClosingOver(closing));
                 }
                 CoordinatorEffect::CancelRunner { job } => self.cancel_runner(job),
                 CoordinatorEffect::SubmitStore { node, name } => self.want_store(node, &name),
@@ -91,6 +85,10 @@ impl ApplicationWorld {
                 CoordinatorEffect::Described { .. } | CoordinatorEffect::StoreTold { .. } => {}
             }
         }
+    }
+
+    fn later(&mut self, pause: (Span, Span), event: HeadEvent) {
+        self.after(pause, ApplicationEvent::Head(event));
     }
 
     /// A member has opened a connection.

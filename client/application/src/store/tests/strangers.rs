@@ -1,5 +1,7 @@
 //! Whoever breaks the protocol is cut off, and nothing of it is left.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use cohabit_application_core::{CallError, MAX_STORE_FRAME, ObjectId, StoreReply, StoreRequest};
 use cohabit_types::ApplicationSecret;
@@ -25,9 +27,11 @@ async fn a_wrong_secret_is_refused() {
     almost[31] ^= 1;
     is_cut_off(test.connect(ApplicationSecret(almost), MAKER).await).await;
     let directory = std::sync::Arc::clone(&test.directory);
-    let link = StoreLink::new(directory, ApplicationSecret(almost), MAKER, ROOT);
+    let patience = Duration::from_millis(200);
+    let link = StoreLink::new(directory, ApplicationSecret(almost), MAKER, ROOT).with_patience(patience);
     assert!(matches!(link.store(object(1), writer_of(1, MIB)).await, Err(CallError::Refused(_))));
-    let elsewhere = StoreLink::new(std::sync::Arc::clone(&test.directory), SECRET, MAKER, READER);
+    let directory = std::sync::Arc::clone(&test.directory);
+    let elsewhere = StoreLink::new(directory, SECRET, MAKER, READER).with_patience(patience);
     assert!(matches!(elsewhere.read(object(1)).await, Err(CallError::ObjectLost(_))));
     test.link(MAKER).store(object(1), writer_of(1, MIB)).await.unwrap();
 }

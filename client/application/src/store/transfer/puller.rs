@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use cohabit_application_core::{FetchFailure, NodeNumber, ObjectId};
 use cohabit_memory::FreshMemory;
-use futures::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::task::yield_now;
+use tokio::runtime::Handle;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
 use super::connection::{NodeConnector, STALL};
@@ -29,7 +29,7 @@ const PIECE: usize = 256 << 10;
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// An object on its way.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::store) struct FetchedObject {
     /// The object.
     pub(in crate::store) object: ObjectId,
@@ -37,7 +37,8 @@ pub(in crate::store) struct FetchedObject {
     pub(in crate::store) memory: Arc<FreshMemory>,
 }
 
-/// Fetches all bytes of an object. Nothing goes on after an error, nor when the future is dropped.
+/// Fetches all bytes of an object, on these threads. Nothing goes on after an error, nor when the future is
+/// dropped.
 ///
 /// # Errors
 /// If the other store does not give all of them.
@@ -45,9 +46,23 @@ pub(in crate::store) async fn pull(
     connector: &NodeConnector,
     source: NodeNumber,
     fetched: &FetchedObject,
+    threads: &Handle,
 ) -> Result<(), FetchFailure> {
-    let parts = parts(fetched.memory.bytes()).into_iter();
-    try_join_all(parts.map(|part| pull_part(connector, source, fetched, part))).await.map(drop)
+    let mut pulled = JoinSet::new();
+    for part in parts(fetched.memory.bytes()) {
+        let (connector, fetched) = (Arc::clone(connector), fetched.clone());
+        let part = async move { pull_part(&connector, source, &fetched, part).await };
+        pulled.spawn_on(part, threads);
+    }
+    let mut result = Ok(());
+    while let Some(ended) = pulled.join_next().await {
+        let ended = ended.unwrap_or_else(|error| Err(format!("the transfer has ended: {error}").into()));
+        if ended.is_err() {
+            pulled.abort_all();
+        }
+        result = result.and(ended);
+    }
+    result
 }
 
 /// The parts that come over one connection each.

@@ -11,12 +11,13 @@ use tokio::time::timeout;
 use super::connection::{ConnectionOpening, OpenedConnection, STALL};
 use super::frames::{FetchReply, FetchRequest, read_frame, stalled, write_frame};
 use super::serving_places::MOST_SERVED;
+use super::threads::carry;
 use crate::store::object_memory::ObjectSource;
 use crate::store::server::{StoreServer, blocking};
 use crate::transport::LinkFailure;
 
-/// What is sent at once, in bytes.
-const PIECE: usize = 1 << 20;
+/// What is read and sent at once, in bytes: it stays in the caches of the processor.
+const PIECE: usize = 256 << 10;
 
 /// Serves a connection that another store has dialed, until it ends.
 pub(in crate::store) async fn serve_fetches(server: Rc<StoreServer>, opening: ConnectionOpening) {
@@ -50,7 +51,15 @@ async fn serve(server: &StoreServer, opened: OpenedConnection) -> Result<(), Lin
             Err(elapsed) => return Err(stalled(elapsed)),
         };
         match find(server, request) {
-            Ok(source) => send(&mut writing, &source, request).await?,
+            Ok(source) => {
+                let sending = async move {
+                    let sent = send(&mut writing, &source, request).await;
+                    (writing, sent)
+                };
+                let (returned, sent) = carry(server.transfer_threads.handle()?, sending).await?;
+                writing = returned;
+                sent?;
+            }
             Err(failure) => {
                 let reply = FetchReply::Refused(failure);
                 let sent = timeout(STALL, write_frame(&mut writing, &reply)).await;
