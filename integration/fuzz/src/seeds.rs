@@ -411,6 +411,7 @@ fn store() -> Vec<MemberAction> {
         StoreAction::Hears(ToStore::Lost { object, error }),
         StoreAction::Remakes(18, 20),
         StoreAction::Hears(ToStore::Forget { maker: object.maker, keep: vec![object] }),
+        StoreAction::Hears(ToStore::Keep { object }),
         StoreAction::Hears(ToStore::Free { object }),
         StoreAction::Ends(0),
     ];

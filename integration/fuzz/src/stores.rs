@@ -92,6 +92,7 @@ impl FuzzedStore {
 fn hear(store: &mut ObjectStore, frame: ToStore, effects: &mut Vec<ObjectStoreEffect>) {
     match frame {
         ToStore::Free { object } => store.free(object, effects),
+        ToStore::Keep { object } => store.keep(object),
         ToStore::Forget { maker, keep } => {
             let keep: BTreeSet<ObjectId> = keep.into_iter().collect();
             store.forget(maker, &keep, effects);

@@ -47,7 +47,8 @@ struct TrackedObject {
 enum PlaceKind {
     /// It was fetched, and may be dropped.
     Copy,
-    /// A process of the node has stored it. A store that says then that it has dropped a copy says so late.
+    /// A process of the node has stored it, or it was to be kept. A store that says then that it has dropped a
+    /// copy says so late.
     Original,
 }
 
@@ -243,7 +244,19 @@ impl Fetches {
         {
             it.lost_with = Some(node);
         }
+        self.keep_last(object, told);
         self.advance_all(object, told);
+    }
+
+    /// If nothing is left of an object but copies, one of them is not to be dropped.
+    fn keep_last(&mut self, object: ObjectId, told: &mut StoreFrames) {
+        let Some(it) = self.objects.get_mut(&object) else { return };
+        if it.places.values().all(|kind| *kind == PlaceKind::Copy)
+            && let Some((node, kind)) = it.places.iter_mut().next()
+        {
+            *kind = PlaceKind::Original;
+            told.push((*node, ToStore::Keep { object }));
+        }
     }
 
     /// A store has dropped a copy.
@@ -310,6 +323,7 @@ impl Fetches {
                 if place == Some(PlaceKind::Original) && next == NextStore::Follows {
                     self.expect(object, node);
                 }
+                self.keep_last(object, told);
                 self.advance_all(object, told);
             }
         }
@@ -363,6 +377,8 @@ impl Fetches {
                 it.outdate_answers(node);
             }
         }
+        // It may have been fetched from a node that was lost meanwhile.
+        self.keep_last(object, told);
         self.advance_all(object, told);
     }
 

@@ -16,6 +16,11 @@ pub enum ToStore {
         /// The object.
         object: ObjectId,
     },
+    /// A copy may be the last one: it is not dropped for want of room any more, but goes to disk.
+    Keep {
+        /// The object.
+        object: ObjectId,
+    },
     /// A process of this node has ended: of the objects that it named, these alone are held.
     Forget {
         /// The process.

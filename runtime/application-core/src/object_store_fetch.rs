@@ -99,6 +99,13 @@ impl ObjectStore {
         self.advance(effects);
     }
 
+    /// No other node may have an object: what is here is no copy any more.
+    pub fn keep(&mut self, object: ObjectId) {
+        if let Some(stored) = self.objects.get_mut(&object).filter(|it| it.progress.is_complete()) {
+            stored.kind = ObjectKind::Primary;
+        }
+    }
+
     /// Another node has begun to fetch an object from here.
     pub fn served(&mut self, object: ObjectId) {
         if self.objects.get(&object).is_some_and(ObjectEntry::is_cold) {

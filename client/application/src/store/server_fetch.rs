@@ -26,6 +26,7 @@ impl StoreServer {
     pub(super) fn obey(self: &Rc<StoreServer>, word: ToStore) {
         match word {
             ToStore::Free { object } => self.change(|core, effects| core.free(object, effects)),
+            ToStore::Keep { object } => self.change(|core, _| core.keep(object)),
             ToStore::Forget { maker, keep } => self.forget(maker, keep.into_iter().collect()),
             ToStore::Fetch { object, bytes, from } => {
                 self.state.borrow_mut().sources.insert(object, from);

@@ -163,7 +163,7 @@ impl ApplicationWorld {
                     self.ledger.violated(format!("{violation}, and store {store} is told: {error}"));
                 }
             }
-            ToStore::Forget { .. } | ToStore::Fetch { .. } | ToStore::Tell { .. } => {}
+            ToStore::Keep { .. } | ToStore::Forget { .. } | ToStore::Fetch { .. } | ToStore::Tell { .. } => {}
         }
     }
 

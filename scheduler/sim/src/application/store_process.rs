@@ -71,6 +71,7 @@ impl ApplicationWorld {
                     self.drive_store(store, |it, effects| it.free(object, effects));
                 }
             }
+            ToStore::Keep { object } => self.drive_store(store, |it, _| it.keep(object)),
             ToStore::Forget { maker, keep } => self.forget_maker(store, maker, keep),
             ToStore::Fetch { object, bytes, from } => self.told_to_fetch(store, object, bytes, from),
             ToStore::Lost { object, error } => {

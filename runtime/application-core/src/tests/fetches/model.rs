@@ -246,6 +246,11 @@ impl Model {
                     store.from.push_back(FromStore::Fetched { object, result });
                 }
             }
+            ToStore::Keep { object } => {
+                if store.has.contains(&object) {
+                    store.originals.insert(object);
+                }
+            }
             ToStore::Forget { .. } | ToStore::Tell { .. } => unreachable!("{frame:?}"),
         }
         true
@@ -304,7 +309,23 @@ impl Model {
                 let serves = others.flat_map(|(_, begun)| begun).filter(|fetch| fetch.from == from).count();
                 assert!(serves <= 2, "{from} serves {serves}");
             }
+            if let ToStore::Keep { object } = frame {
+                let place = self.places.insert((object, node), PlaceModel::Original);
+                assert_eq!(place, Some(PlaceModel::Copy), "{object} is kept on {node}");
+            }
             self.store(node).to.push_back(frame);
+        }
+        self.check_originals();
+    }
+
+    /// Of what is somewhere, one place may not drop it.
+    fn check_originals(&self) {
+        let is_original = |object| {
+            let of_object = self.places.iter().filter(move |((it, _), _)| *it == object);
+            of_object.map(|(_, kind)| *kind).any(|kind| kind == PlaceModel::Original)
+        };
+        for (object, _) in self.places.keys() {
+            assert!(is_original(*object), "{object} has copies alone");
         }
     }
 

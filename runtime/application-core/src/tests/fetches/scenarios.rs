@@ -77,6 +77,23 @@ fn a_source_serves_two_at_a_time_and_each_copy_serves_others() {
 }
 
 #[test]
+fn the_last_copy_is_kept() {
+    let mut it = one_place();
+    wants(&mut it, 1, 1);
+    wants(&mut it, 1, 2);
+    fetched(&mut it, 1, 1);
+    fetched(&mut it, 1, 2);
+    let keep = |at| (node(at), ToStore::Keep { object: object(1) });
+    let lose = |it: &mut Fetches, lost| told(|all| it.node_lost(node(lost), NextStore::None, all));
+    assert_eq!(lose(&mut it, 0), [keep(1)], "one of them is");
+    assert_eq!(told(|all| it.dropped(object(1), node(2), all)), []);
+    assert_eq!(told(|all| it.dropped(object(1), node(1), all)), [], "it was on its way");
+    assert_eq!(wants(&mut it, 1, 2), [fetch(2, 1, 1)]);
+    let missing = told(|all| it.fetched(object(1), node(2), Err(FetchFailure::Missing), all));
+    assert_eq!((missing, it.is_missed(object(1))), (vec![], true));
+}
+
+#[test]
 fn the_place_that_serves_least_is_asked_then_the_lowest() {
     let mut it = one_place();
     stored(&mut it, 1, 2);

@@ -51,6 +51,8 @@ enum Action {
     Remake(usize, u64),
     /// Another node fetches it from here.
     Serve(usize),
+    /// No other node may have it.
+    Keep(usize),
 }
 
 fn actions() -> impl Strategy<Value = Action> {
@@ -79,6 +81,7 @@ fn actions() -> impl Strategy<Value = Action> {
         6 => (any(), result()).prop_map(|(which, result)| Action::FinishFetch(which, result)),
         2 => (any(), who()).prop_map(|(which, maker)| Action::Remake(which, maker)),
         1 => any().prop_map(Action::Serve),
+        2 => any().prop_map(Action::Keep),
     ]
 }
 
@@ -320,6 +323,17 @@ impl Run {
         (self.last > 0).then(|| object(which as u64 % self.last + 1))
     }
 
+    fn keep(&mut self, object: ObjectId) {
+        self.store.keep(object);
+        let is_complete = self.node.is_complete(object);
+        if let Some((_, kind)) = self.node.sizes.get_mut(&object).filter(|_| is_complete) {
+            *kind = ObjectKind::Primary;
+        }
+        if self.store.has(object) && !self.node.precious.contains(&object) {
+            self.node.precious.push(object);
+        }
+    }
+
     fn reserve(&mut self, bytes: u64, kind: ObjectKind, maker: RankId) {
         self.last += 1;
         let object = object(self.last);
@@ -509,6 +523,7 @@ impl Run {
                 self.known(which).into_iter().for_each(|it| self.remake(it, member(by)));
             }
             Action::Serve(which) => self.known(which).into_iter().for_each(|it| self.store.served(it)),
+            Action::Keep(which) => self.known(which).into_iter().for_each(|it| self.keep(it)),
         }
         self.node.agree(&self.store);
     }
