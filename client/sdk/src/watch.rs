@@ -15,7 +15,8 @@ use crate::Error;
 use crate::call::{Client, PAGE, long_poll_context};
 use crate::link::HeadConnection;
 
-/// Why a job waits changes with every other job, which is no change of its own: it is looked at this often.
+/// Why a job waits changes with every other job, which is no change of its own: it is looked at this often,
+/// for each hundred jobs that wait.
 const REASON_PAUSE: Duration = Duration::from_secs(2);
 
 /// Follows a changing set of jobs, with one question to the head for all of them.
@@ -141,10 +142,12 @@ impl JobWatcher {
     /// Records that changed, or jobs that wait for another reason than before; perhaps none.
     async fn poll_with_reasons(&mut self) -> Result<Vec<JobRecord>, Error> {
         let waits = |record: &JobRecord| record.state.phase() == JobPhase::Waiting;
-        if !self.seen.values().any(waits) {
+        let waiting = self.seen.values().filter(|record| waits(record)).count();
+        if waiting == 0 {
             return self.poll_changes().await;
         }
-        if let Ok(changed) = timeout(REASON_PAUSE, self.poll_changes()).await {
+        let pause = REASON_PAUSE * waiting.div_ceil(100) as u32;
+        if let Ok(changed) = timeout(pause, self.poll_changes()).await {
             return changed;
         }
         // The head answers at once whose revision is unknown.
