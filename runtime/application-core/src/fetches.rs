@@ -47,8 +47,8 @@ struct TrackedObject {
 enum PlaceKind {
     /// It was fetched, and may be dropped.
     Copy,
-    /// A process of the node has stored it, or it was to be kept. A store that says then that it has dropped a
-    /// copy says so late.
+    /// A process of the node has stored it, or it is to be kept. A store that says then that it has dropped
+    /// a copy says so late.
     Original,
 }
 
