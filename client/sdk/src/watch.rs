@@ -45,8 +45,8 @@ impl Client {
         Ok(ended)
     }
 
-    /// A job's record now and after each change, the last when it has ended. While it waits, the reason may
-    /// be up to two seconds old.
+    /// A job's record now and after each change, the last when it has ended. Why it waits is looked at
+    /// every two seconds.
     #[must_use]
     pub fn watch(&self, job: JobId) -> BoxStream<'static, Result<JobRecord, Error>> {
         let watcher = JobWatcher::new(self.clone(), &[job]);

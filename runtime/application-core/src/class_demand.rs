@@ -90,7 +90,7 @@ impl ClassDemand {
         self.live.len()
     }
 
-    /// The process that was the last to join, of those that take tasks.
+    /// Of the processes that take tasks, that of the newest job.
     pub(crate) fn newest(&self) -> Option<RankId> {
         self.live.last().copied()
     }
