@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{
-    Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, JobSpec, LaunchMode,
-    RetryPolicy, Sharing, Stop,
+    Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HostShare, JobSpec,
+    LaunchMode, RetryPolicy, Sharing, Stop,
 };
 use cohabit_console::CommandError;
 use cohabit_console::model_description::read_model_description;
@@ -133,12 +133,14 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         (None, Some(count)) => GpuRequest::Whole(count),
         (total, _) => divide_among_nodes(total, nodes).map_err(CommandError::invalid)?,
     };
+    let (least, up_to) = host_range(job);
     Ok(Demand {
         nodes,
         gpus,
         gpu_memory: job.gpu_mem,
-        cpus: job.cpus.unwrap_or(0),
-        memory: job.mem.unwrap_or_default(),
+        cpus: least.cpus,
+        memory: least.memory,
+        up_to,
         sharing: if job.exclusive { Sharing::Exclusive } else { Sharing::Shared },
         spread: wanted.spread(),
         limits: if job.enforced {
@@ -154,6 +156,16 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         spans_nodes: false,
         node: None,
     })
+}
+
+/// The least cores and host memory, and the most where one of both is a range.
+fn host_range(job: &JobArguments) -> (HostShare, Option<HostShare>) {
+    let (cpus, memory) = (job.cpus, job.mem);
+    let least = HostShare {
+        cpus: cpus.map_or(0, |range| range.least),
+        memory: memory.map_or(Bytes::ZERO, |range| range.least),
+    };
+    (least, least.up_to(cpus.and_then(|range| range.most), memory.and_then(|range| range.most)))
 }
 
 fn environment(

@@ -36,6 +36,8 @@ pub struct JobBuilder {
     name: Option<String>,
     workdir: Option<PathBuf>,
     gpus: Option<f64>,
+    most_cpus: Option<u32>,
+    most_memory: Option<Bytes>,
     at_once: Option<u32>,
     preemptible: Option<bool>,
     key: Option<String>,
@@ -56,6 +58,8 @@ impl JobBuilder {
             name: None,
             workdir: None,
             gpus: None,
+            most_cpus: None,
+            most_memory: None,
             at_once: None,
             preemptible: None,
             key: None,
@@ -139,6 +143,20 @@ impl JobBuilder {
     /// Host memory on each node; claims none by default.
     pub fn memory(mut self, memory: Bytes) -> JobBuilder {
         self.spec.demand.memory = memory;
+        self
+    }
+
+    /// The most processor cores on each node: with it, [`cpus`](JobBuilder::cpus) is the least. On one node
+    /// they may change while the job runs.
+    pub fn cpus_up_to(mut self, cpus: u32) -> JobBuilder {
+        self.most_cpus = Some(cpus);
+        self
+    }
+
+    /// The most host memory on each node: with it, [`memory`](JobBuilder::memory) is the least. On one node
+    /// it may change while the job runs.
+    pub fn memory_up_to(mut self, memory: Bytes) -> JobBuilder {
+        self.most_memory = Some(memory);
         self
     }
 
@@ -310,6 +328,7 @@ impl JobBuilder {
         if let Some(gpus) = self.gpus {
             spec.demand.gpus = GpuRequest::try_from(gpus)?;
         }
+        spec.demand.up_to = spec.demand.least_host().up_to(self.most_cpus, self.most_memory);
         if self.at_once.is_some() {
             let array = spec
                 .array

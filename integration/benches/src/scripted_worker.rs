@@ -96,7 +96,7 @@ async fn beat(head: WorkerReports) {
 pub(crate) fn ranks_of(order: &Order) -> Vec<RankId> {
     match order {
         Order::Run(run) => run.ranks.iter().map(|rank| run.attempt.rank(rank.rank)).collect(),
-        Order::Stop { .. } | Order::Acknowledge(_) => Vec::new(),
+        Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. } => Vec::new(),
     }
 }
 
@@ -113,6 +113,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
     Inventory {
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         name: format!("node{number}"),
         address: "127.0.0.1".to_owned(),
         cpus: 64,

@@ -55,6 +55,7 @@ fn inventory() -> Inventory {
     Inventory {
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         name: "node-a".into(),
         address: "127.0.0.1".into(),
         cpus: 8,

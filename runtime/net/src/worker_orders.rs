@@ -23,7 +23,7 @@ impl WorkerOrders {
     pub async fn order(&self, context: Context, orders: Vec<Order>) -> Result<(), RpcError> {
         match &self.0 {
             VersionedClient::V4(worker) => {
-                worker.order(context, orders.into_iter().map(Into::into).collect()).await
+                worker.order(context, orders.into_iter().filter_map(v4::Order::of).collect()).await
             }
             VersionedClient::V5(worker) => worker.order(context, orders).await,
         }

@@ -23,7 +23,7 @@ impl WorkerReports {
     pub async fn report(&self, context: Context, reports: Vec<Report>) -> Result<(), RpcError> {
         match &self.0 {
             VersionedClient::V4(head) => {
-                head.report(context, reports.into_iter().map(Into::into).collect()).await
+                head.report(context, reports.into_iter().filter_map(v4::Report::of).collect()).await
             }
             VersionedClient::V5(head) => head.report(context, reports).await,
         }

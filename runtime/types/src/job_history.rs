@@ -7,8 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, Bytes, DeviceId, Enforcement, JobId, JobState, Outcome, PlanRequestId, RankId, ReasonCode,
-    Share, Span, StopReason, Time,
+    AttemptId, Bytes, DeviceId, Enforcement, HostShare, JobId, JobState, Outcome, PlanRequestId, RankId,
+    ReasonCode, Share, Span, StopReason, Time,
 };
 
 /// One thing that happened to a job.
@@ -82,6 +82,17 @@ pub enum JobEventKind {
         account: String,
         /// Number of the user that it runs as.
         uid: u32,
+    },
+    /// The cores and the host memory of the attempt were to change, and its worker has answered.
+    Allotted {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// What it had.
+        from: HostShare,
+        /// What it has; the same if its worker could not change it.
+        to: HostShare,
+        /// Why the policy chose so.
+        why: String,
     },
     /// The attempt is being stopped.
     Stopping(AttemptId, StopReason),
@@ -168,11 +179,7 @@ impl fmt::Display for JobEventKind {
             JobEventKind::Held => f.write_str("put on hold"),
             JobEventKind::Released => f.write_str("released"),
             JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
-                let what = match devices.len() {
-                    0 => "without a device".to_owned(),
-                    _ if *share == Share::WHOLE => format!("with {}", listed(devices)),
-                    _ => format!("with {share} of {}", listed(devices)),
-                };
+                let what = with_devices(devices, *share);
                 write!(
                     f,
                     "attempt {} placed on {} {what} after waiting {waited}",
@@ -199,6 +206,11 @@ impl fmt::Display for JobEventKind {
                  exist there",
                 rank.attempt.attempt, rank.rank
             ),
+            JobEventKind::Allotted { attempt, from, to, why } => {
+                let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
+                let change = change_of_share(*from, *to);
+                write!(f, "attempt {} {change}{because}", attempt.attempt)
+            }
             JobEventKind::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
             }
@@ -231,6 +243,21 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} will have a GPU to itself because {why}", attempt.attempt)
             }
         }
+    }
+}
+
+fn with_devices(devices: &[DeviceId], share: Share) -> String {
+    match devices.len() {
+        0 => "without a device".to_owned(),
+        _ if share == Share::WHOLE => format!("with {}", listed(devices)),
+        _ => format!("with {share} of {}", listed(devices)),
+    }
+}
+
+fn change_of_share(from: HostShare, to: HostShare) -> String {
+    match from == to {
+        true => format!("keeps {from}: its worker could not change that"),
+        false => format!("has {to} instead of {from}"),
     }
 }
 

@@ -124,6 +124,7 @@ impl JobEventKind {
             JobEventKind::PrivateUser { account: text, .. }
             | JobEventKind::NodeUnreachable { node: text, .. }
             | JobEventKind::AttemptLost { detail: text, .. }
+            | JobEventKind::Allotted { why: text, .. }
             | JobEventKind::PlanDropped(text) => item(text),
             JobEventKind::RankEnded { outcome, .. } => outcome.weight(),
             JobEventKind::Shares { enforcement: Enforcement::Unenforced(text), .. } => item(text),

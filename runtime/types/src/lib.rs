@@ -18,6 +18,7 @@ mod entrypoint;
 mod format_version;
 mod head_status;
 pub mod hex;
+mod host_share;
 mod ids;
 mod inspection;
 mod interference_models;
@@ -66,6 +67,7 @@ pub use device::{
 pub use entrypoint::{Command, Entrypoint};
 pub use format_version::{FormatVersion, NewerVersion};
 pub use head_status::{HeadStatus, TokenFileStatus};
+pub use host_share::HostShare;
 pub use ids::{
     AttemptId, ClientRequestId, DeviceId, Incarnation, JobId, NodeId, ParseIdError, PlanRequestId, RankId,
     WorkerKey,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AccountKey, Bandwidth, Bytes, Device, DeviceId, Isolation, NodeId, RankId, Share, SharingLimits,
-    Slowdown, Span, Time,
+    AccountKey, Bandwidth, Bytes, Device, DeviceId, HostShare, Isolation, NodeId, RankId, Share,
+    SharingLimits, Slowdown, Span, Time,
 };
 
 /// What a job needs on each of its nodes.
@@ -16,10 +16,14 @@ pub struct Demand {
     pub gpus: GpuRequest,
     /// Memory on each device; not limited without it.
     pub gpu_memory: Option<Bytes>,
-    /// Processor cores on each node; 0 claims none.
+    /// Processor cores on each node, at least; 0 claims none.
     pub cpus: u32,
-    /// Host memory on each node; 0 claims none.
+    /// Host memory on each node, at least; 0 claims none.
     pub memory: Bytes,
+    /// The most cores and host memory that it may be given on each node, where they may differ from the
+    /// least. They may change while it runs on one node.
+    #[serde(default)]
+    pub up_to: Option<HostShare>,
     /// Whether others may join its devices.
     pub sharing: Sharing,
     /// Whether its devices may lie on any nodes.
@@ -149,6 +153,7 @@ impl Default for Demand {
             gpu_memory: None,
             cpus: 0,
             memory: Bytes::ZERO,
+            up_to: None,
             sharing: Sharing::Shared,
             spread: Spread::Even,
             limits: EnforcementRequirement::BestEffort,
@@ -172,6 +177,7 @@ impl Demand {
         if self.nodes == 0 {
             return Err("a job needs at least one node".into());
         }
+        self.check_host_range()?;
         match self.gpus {
             GpuRequest::Part(share) if share.0 == 0 || share >= Share::WHOLE => Err(format!(
                 "a share of a GPU is between 0 and 1, not {share}: give a share such as 0.5, or whole GPUs"
@@ -197,6 +203,55 @@ impl Demand {
             }
             GpuRequest::Part(_) | GpuRequest::Whole(_) => Ok(()),
         }
+    }
+
+    /// A range of cores or of host memory begins above nothing and does not end below its begin.
+    fn check_host_range(&self) -> Result<(), String> {
+        let Some(most) = self.up_to else { return Ok(()) };
+        let (cpus, memory) = (self.cpus, self.memory);
+        if most.cpus < cpus {
+            let most = most.cpus;
+            return Err(format!(
+                "the range --cpus {cpus}..{most} ends below its begin: write --cpus {most}..{cpus}"
+            ));
+        }
+        if most.memory < memory {
+            return Err(format!(
+                "the range of --mem ends at {}, below its begin at {memory}: swap both",
+                most.memory
+            ));
+        }
+        if cpus == 0 && most.cpus > 0 {
+            return Err(format!(
+                "the range --cpus 0..{most} begins at no core: write --cpus 1..{most}",
+                most = most.cpus
+            ));
+        }
+        if memory == Bytes::ZERO && most.memory > Bytes::ZERO {
+            return Err(
+                "the range of --mem begins at 0: begin it at the least that the job can run with".into()
+            );
+        }
+        Ok(())
+    }
+
+    /// The cores and the host memory that it needs at least on each node.
+    #[must_use]
+    pub const fn least_host(&self) -> HostShare {
+        HostShare { cpus: self.cpus, memory: self.memory }
+    }
+
+    /// The cores and the host memory that it may be given at most on each node.
+    #[must_use]
+    pub fn most_host(&self) -> HostShare {
+        self.up_to.unwrap_or(self.least_host())
+    }
+
+    /// Whether its cores and host memory may change while it runs: it gives a range of them, and runs on one
+    /// node.
+    #[must_use]
+    pub const fn is_fungible(&self) -> bool {
+        self.up_to.is_some() && self.nodes == 1 && matches!(self.spread, Spread::Even)
     }
 
     /// Whether it claims cores or host memory.
@@ -290,6 +345,9 @@ pub struct Inventory {
     /// Whether applications may listen at its ports for their processes on other nodes.
     #[serde(default)]
     pub application_ports: bool,
+    /// Whether it can change the cores and the host memory of a running job.
+    #[serde(default)]
+    pub changes_host_shares: bool,
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.
@@ -346,6 +404,25 @@ pub struct RankPlacement {
     /// matters; empty where ranks are numbered in the order of parts and devices.
     #[serde(default)]
     pub ranks: Vec<u32>,
+    /// Cores and host memory there; as the demand says without them.
+    #[serde(default)]
+    pub host: Option<HostShare>,
+}
+
+impl Placement {
+    /// What the job gets on this node.
+    #[must_use]
+    pub fn part_on(&self, node: NodeId) -> Option<&RankPlacement> {
+        self.parts.iter().find(|part| part.node == node)
+    }
+}
+
+impl RankPlacement {
+    /// The cores and the host memory that the job holds there.
+    #[must_use]
+    pub fn host_share(&self, demand: &Demand) -> HostShare {
+        self.host.unwrap_or(demand.least_host())
+    }
 }
 
 #[cfg(test)]
@@ -373,5 +450,35 @@ mod tests {
         assert_eq!(part(500).check(), Ok(()));
         assert_eq!(part(500).share(), Share(500));
         assert_eq!(Demand { sharing: Sharing::Exclusive, ..part(500) }.share(), Share::WHOLE);
+    }
+
+    #[test]
+    fn a_range_of_cores_or_memory_has_to_be_one() {
+        let range = |cpus, memory, most: (u32, u64)| Demand {
+            cpus,
+            memory: Bytes(memory),
+            up_to: Some(HostShare { cpus: most.0, memory: Bytes(most.1) }),
+            ..Demand::default()
+        };
+        assert_eq!(range(2, 5, (12, 5)).check(), Ok(()));
+        assert_eq!(range(2, 0, (12, 0)).check(), Ok(()));
+        for (bad, named) in [
+            (range(12, 0, (2, 0)), "the range --cpus 12..2 ends below its begin: write --cpus 2..12"),
+            (range(0, 0, (2, 0)), "the range --cpus 0..2 begins at no core"),
+            (range(2, 1 << 31, (2, 1 << 30)), "the range of --mem ends at 1 GiB, below its begin at 2 GiB"),
+            (range(2, 0, (2, 1 << 30)), "the range of --mem begins at 0"),
+        ] {
+            let why = bad.check().unwrap_err();
+            assert!(why.starts_with(named), "{why}");
+        }
+    }
+
+    #[test]
+    fn only_a_job_on_one_node_is_fungible() {
+        let range = Demand { up_to: Some(HostShare { cpus: 4, memory: Bytes::ZERO }), ..Demand::default() };
+        assert!(range.is_fungible());
+        assert!(!Demand { nodes: 2, ..range }.is_fungible());
+        assert!(!Demand { spread: Spread::Free, ..range }.is_fungible());
+        assert!(!Demand::default().is_fungible());
     }
 }

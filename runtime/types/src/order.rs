@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApplicationCredentials, ApplicationPlace, AttemptId, DeviceId, JobSpec, RankId, Rendezvous, Role, Share,
+    ApplicationCredentials, ApplicationPlace, AttemptId, DeviceId, HostShare, JobSpec, RankId, Rendezvous,
+    Role, Share,
 };
 
 /// An order of the head to a worker. An order that names an attempt is fenced by it.
@@ -23,6 +24,15 @@ pub enum Order {
     },
     /// The head has made the end of this rank durable: the worker may forget the rank.
     Acknowledge(RankId),
+    /// Change the cores and the host memory that the ranks of this attempt here may use together. Answered
+    /// with [`Report::Allotted`](crate::Report::Allotted), unless the attempt has ended; repeated over each
+    /// new link until it is answered.
+    Allot {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// What they may use from now on.
+        host: HostShare,
+    },
 }
 
 /// Start the ranks of an attempt that fall to this worker.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, Isolation, JobId, JobSpec,
-    JobState, LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown,
-    Span, StopReason, Time,
+    Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, HostShare, Isolation, JobId,
+    JobSpec, JobState, LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal,
+    Slowdown, Span, StopReason, Time,
 };
 
 /// The record of a job, an array as a whole, or a member.
@@ -120,6 +120,10 @@ pub struct AttemptRecord {
     pub stopped: Option<StopReason>,
     /// Its ranks.
     pub ranks: Vec<RankRecord>,
+    /// Cores and host memory that it holds, or held at its end, on each of its nodes, in the order of node
+    /// ranks; empty if what it claims is fixed.
+    #[serde(default)]
+    pub host: Vec<HostShare>,
 }
 
 /// One process of an attempt.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptProgress, ColocationSample, Condition, DeviceId, DeviceTelemetry, Enforcement, Outcome, Progress,
-    RankId, StopReason, Time,
+    AttemptId, AttemptProgress, ColocationSample, Condition, DeviceId, DeviceTelemetry, Enforcement,
+    HostShare, Outcome, Progress, RankId, StopReason, Time,
 };
 
 /// From worker to head.
@@ -58,4 +58,12 @@ pub enum Report {
     Telemetry(Vec<DeviceTelemetry>),
     /// Samples of co-located ranks. Not journaled, but kept in the history.
     ColocationSamples(Vec<ColocationSample>),
+    /// What the ranks of an attempt may use together here since an [`Order::Allot`](crate::Order::Allot): as
+    /// ordered, or what is in force still where it could not be changed.
+    Allotted {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The limits that are in force.
+        host: HostShare,
+    },
 }

@@ -6,6 +6,7 @@
 //! longer serves protocol 4.
 
 mod adapter;
+pub mod demand;
 pub mod device;
 pub mod hello;
 pub mod jobs;

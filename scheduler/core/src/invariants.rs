@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use cohabit_types::{Bytes, JobId, JobState, NodeId, Share};
+use cohabit_types::{Bytes, HostShare, JobId, JobState, NodeId, Share};
 
 use crate::head::Head;
 use crate::job::Job;
@@ -54,6 +54,11 @@ impl Head {
         ensure(applications == self.volatile.applications, || {
             let found = &self.volatile.applications;
             format!("the live applications are {applications:?}, but {found:?} are known")
+        })?;
+        let fungible = self.live_fungible();
+        ensure(fungible == self.volatile.fungible, || {
+            let (expected, found) = (names(&fungible), names(&self.volatile.fungible));
+            format!("the jobs whose cores may change are {expected}, but {found} are known")
         })?;
         self.check_children()?;
         self.check_running_limit()?;
@@ -188,7 +193,7 @@ impl Head {
 
     /// What a node's ledger says is the sum of what live attempts hold.
     fn check_nodes(&self) -> Checked {
-        let mut holders: BTreeMap<NodeId, (u32, Vec<JobId>)> = BTreeMap::new();
+        let mut holders: BTreeMap<NodeId, (HostShare, Vec<JobId>)> = BTreeMap::new();
         for id in &self.active {
             let (Some(job), Some(submission)) = (self.jobs.get(id), self.submissions.get(&id.number)) else {
                 continue;
@@ -198,22 +203,23 @@ impl Head {
                 ensure(self.nodes.contains_key(&part.node), || {
                     format!("job {id} is placed on node {}, which is unknown", part.node)
                 })?;
-                let (cpus, jobs) = holders.entry(part.node).or_default();
-                *cpus = cpus.saturating_add(submission.spec.demand.cpus);
+                let (held, jobs) = holders.entry(part.node).or_default();
+                *held = held.plus(part.host_share(&submission.spec.demand));
                 jobs.push(*id);
             }
         }
         for (id, node) in &self.nodes {
-            let (cpus, jobs) = holders.remove(id).unwrap_or_default();
-            self.check_node(node, cpus, &jobs)?;
+            let (held, jobs) = holders.remove(id).unwrap_or_default();
+            self.check_node(node, held, &jobs)?;
         }
         Ok(())
     }
 
-    fn check_node(&self, node: &Node, cpus: u32, jobs: &[JobId]) -> Checked {
+    fn check_node(&self, node: &Node, held: HostShare, jobs: &[JobId]) -> Checked {
         let name = &node.name;
-        ensure(node.cpus_used == cpus, || {
-            format!("the jobs on node {name} hold {cpus} cores, but its ledger says {}", node.cpus_used)
+        let booked = HostShare { cpus: node.cpus_used, memory: node.memory_used };
+        ensure(booked == held, || {
+            format!("the jobs on node {name} hold {held}, but its ledger says {booked}")
         })?;
         ensure(node.jobs.iter().eq(jobs), || {
             let (expected, found) = (names(jobs), names(&node.jobs));

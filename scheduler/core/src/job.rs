@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::AttainedTime;
 use cohabit_types::{
-    DeviceId, Enforcement, JobEvent, JobEventKind, JobState, NodeId, Outcome, Placement, Progress,
+    DeviceId, Enforcement, HostShare, JobEvent, JobEventKind, JobState, NodeId, Outcome, Placement, Progress,
     ReasonCode, Signal, Slowdown, Span, StopReason, Time,
 };
 
@@ -15,6 +15,8 @@ use cohabit_types::{
 const MAX_EVENTS: usize = 100;
 /// Dropped together, so that the rest does not move up for each new event.
 const EVENTS_DROPPED_AT_ONCE: usize = 25;
+/// A long job's cores and memory may change often: of changes in a row the latest ones are kept.
+const MAX_ALLOTMENTS_IN_A_ROW: usize = 10;
 /// Of the attempts that ended the latest ones are kept.
 const MAX_ENDED_ATTEMPTS: usize = 256;
 
@@ -131,6 +133,22 @@ pub struct Attempt {
     pub first_failure: Option<u32>,
     /// The progress that it last reported with its end.
     pub progress: Option<Progress>,
+    /// When its cores or its host memory last changed; none if they have not since it was placed.
+    pub allotted_at: Option<Time>,
+    /// The change of its cores and its host memory that its worker has not answered yet.
+    pub ordered_allotment: Option<OrderedAllotment>,
+}
+
+/// A change of the cores and the host memory of an attempt that its worker was told to make. Until the
+/// worker has answered, the attempt holds the larger of both amounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderedAllotment {
+    /// What it had.
+    pub from: HostShare,
+    /// What it is to have.
+    pub to: HostShare,
+    /// Why the policy chose so.
+    pub why: String,
 }
 
 /// An attempt all of whose ranks ended or were given up.
@@ -384,14 +402,18 @@ impl Job {
 
     /// The events that a new one of this kind replaces.
     ///
-    /// Of many holds and releases in a row only the latest two are kept, and of a history that became too
-    /// long the first event and the latest ones.
+    /// Of many holds and releases in a row only the latest two are kept, of many changes of what it holds the
+    /// latest few, and of a history that became too long the first event and the latest ones.
     fn superseded_by(&mut self, kind: &JobEventKind) -> std::vec::Drain<'_, JobEvent> {
         let is_hold = |kind: &JobEventKind| matches!(kind, JobEventKind::Held | JobEventKind::Released);
         let events = self.events.len();
         match self.events.as_slice() {
             [.., first, second] if [&first.kind, &second.kind, kind].into_iter().all(is_hold) => {
                 self.events.drain(events - 2..)
+            }
+            latest if ends_in_allotments(latest) && is_allotment(kind) => {
+                let oldest = events - MAX_ALLOTMENTS_IN_A_ROW;
+                self.events.drain(oldest..=oldest)
             }
             _ if events >= MAX_EVENTS => self.events.drain(1..=EVENTS_DROPPED_AT_ONCE),
             _ => self.events.drain(events..),
@@ -532,4 +554,14 @@ impl Job {
             attempt.ranks.shrink_to_fit();
         }
     }
+}
+
+const fn is_allotment(kind: &JobEventKind) -> bool {
+    matches!(kind, JobEventKind::Allotted { .. })
+}
+
+/// Whether the latest events are as many changes of what a job holds as are kept in a row.
+fn ends_in_allotments(events: &[JobEvent]) -> bool {
+    let latest = events.len().checked_sub(MAX_ALLOTMENTS_IN_A_ROW).map(|first| &events[first..]);
+    latest.is_some_and(|latest| latest.iter().all(|event| is_allotment(&event.kind)))
 }

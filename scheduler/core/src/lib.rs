@@ -17,6 +17,7 @@
 mod account_keys;
 mod account_separation;
 mod alarm;
+mod allotment;
 mod answer;
 mod application_index;
 mod application_nodes;
@@ -84,8 +85,8 @@ pub mod state {
     pub use crate::alarm::Alarm;
     pub use crate::archived_submission::{ArchivedSubmission, EndedMembers};
     pub use crate::job::{
-        Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, Rank, RankPhase, RendezvousEndpoint,
-        TerminalState, WaitingJob,
+        Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, OrderedAllotment, Rank, RankPhase,
+        RendezvousEndpoint, TerminalState, WaitingJob,
     };
     pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
     pub use crate::submission::SubmissionState;

@@ -34,6 +34,9 @@ impl Transition<'_> {
         for part in &attempt.placement.parts {
             self.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
         }
+        if demand.is_fungible() {
+            self.head.volatile.fungible.insert(id);
+        }
         self.head.leave_queue(id);
         self.record_event(id, placed);
         self.change_status(id, |job| job.status = JobStatus::Running(Box::new(attempt)));
@@ -111,6 +114,7 @@ impl Transition<'_> {
     }
 
     fn release(&mut self, id: JobId, attempt: &Attempt) {
+        self.head.volatile.fungible.remove(&id);
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             if let Some(node) = self.node_mut(part.node) {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms, SharingUsers};
 use cohabit_types::{
-    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Health, Inventory, Isolation,
-    JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits, Span, Time,
-    UserIsolation, WorkerKey,
+    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Health, HostShare, Inventory,
+    Isolation, JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits,
+    Span, Time, UserIsolation, WorkerKey,
 };
 
 use crate::volatile::Telemetry;
@@ -39,6 +39,8 @@ pub struct Node {
     pub fetches_code: bool,
     /// Whether its worker lets applications listen at its ports.
     pub application_ports: bool,
+    /// Whether its worker can change the cores and the host memory of a running job.
+    pub changes_host_shares: bool,
     /// The most jobs that it runs at once; `None` if its worker does not say.
     pub max_jobs: Option<u32>,
     /// The ports that its worker keeps for rendezvous.
@@ -123,6 +125,7 @@ impl Node {
             isolation: Isolation::default(),
             fetches_code: false,
             application_ports: false,
+            changes_host_shares: false,
             max_jobs: None,
             rendezvous_ports: Vec::new(),
             occupied_ports: BTreeSet::new(),
@@ -151,6 +154,7 @@ impl Node {
         self.isolation.clone_from(&inventory.isolation);
         self.fetches_code = inventory.fetches_code;
         self.application_ports = inventory.application_ports;
+        self.changes_host_shares = inventory.changes_host_shares;
         self.max_jobs = inventory.max_jobs;
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.occupied_ports.clear();
@@ -230,8 +234,7 @@ impl Node {
 
     pub(crate) fn take(&mut self, job: JobId, demand: &Demand, part: &RankPlacement) {
         self.jobs.insert(job);
-        self.cpus_used += demand.cpus;
-        self.memory_used = self.memory_used + demand.memory;
+        self.hold(part.host_share(demand));
         for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
             device.used += part.share;
             device.memory_used = device.memory_used + demand.gpu_memory.unwrap_or_default();
@@ -243,8 +246,7 @@ impl Node {
         if !self.jobs.remove(&job) {
             return;
         }
-        self.cpus_used = self.cpus_used.saturating_sub(demand.cpus);
-        self.memory_used = self.memory_used.saturating_sub(demand.memory);
+        self.give_back(part.host_share(demand));
         for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
             if device.jobs.remove(&job) {
                 device.used = device.used.saturating_sub(part.share);
@@ -253,22 +255,44 @@ impl Node {
         }
     }
 
+    /// Jobs hold so much more of its cores and its host memory.
+    pub(crate) fn hold(&mut self, share: HostShare) {
+        self.cpus_used = self.cpus_used.saturating_add(share.cpus);
+        self.memory_used = self.memory_used + share.memory;
+    }
+
+    /// Jobs hold so much less of them.
+    pub(crate) fn give_back(&mut self, share: HostShare) {
+        self.cpus_used = self.cpus_used.saturating_sub(share.cpus);
+        self.memory_used = self.memory_used.saturating_sub(share.memory);
+    }
+
+    /// The cores and the host memory that no job holds.
+    pub(crate) const fn host_free(&self) -> HostShare {
+        HostShare {
+            cpus: self.cpus.saturating_sub(self.cpus_used),
+            memory: self.memory.saturating_sub(self.memory_used),
+        }
+    }
+
     /// What a policy sees of it; its owner is added by `Head::node_view`.
     pub(crate) fn view(&self, id: NodeId) -> NodeView {
+        let free = self.host_free();
         NodeView {
             id,
             ordinal: self.ordinal,
             name: self.name.clone(),
             cpus: self.cpus,
-            cpus_free: self.cpus.saturating_sub(self.cpus_used),
+            cpus_free: free.cpus,
             memory: self.memory,
-            memory_free: self.memory.saturating_sub(self.memory_used),
+            memory_free: free.memory,
             max_jobs: self.max_jobs,
             jobs: self.jobs.len() as u32,
             links: self.links,
             owner: None,
             fetches_code: self.fetches_code,
             application_ports: self.has_application_ports(),
+            changes_host_shares: self.changes_host_shares,
             devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    AttemptId, DeviceId, JobEventKind, JobId, JobSpec, LaunchMode, NodeId, Placement, RankPlacement, RankRun,
-    RunOrder, Share, Slowdown, Span, Time, WorkerKey,
+    AttemptId, Demand, DeviceId, HostShare, JobEventKind, JobId, JobSpec, LaunchMode, NodeId, Placement,
+    RankPlacement, RankRun, RunOrder, Share, Slowdown, Span, Time, WorkerKey,
 };
 
 use crate::head::Head;
@@ -50,7 +50,8 @@ impl Head {
         let ranks: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
         let port = || self.choose_rendezvous_endpoint(id, number, &runs);
         let rendezvous = self.needs_port(id.number).then(port).flatten();
-        let orders = self.run_orders(id.attempt(number), ranks.len() as u32, rendezvous, runs);
+        let world_size = ranks.len() as u32;
+        let orders = self.run_orders(id.attempt(number), world_size, rendezvous, &planned.placement, runs);
         let attempt = Attempt {
             number,
             placement: planned.placement.clone(),
@@ -62,6 +63,8 @@ impl Head {
             ranks,
             first_failure: None,
             progress: None,
+            allotted_at: None,
+            ordered_allotment: None,
         };
         (attempt, orders)
     }
@@ -72,6 +75,7 @@ impl Head {
         attempt: AttemptId,
         world_size: u32,
         endpoint: Option<RendezvousEndpoint>,
+        placement: &Placement,
         runs: Vec<(NodeId, Vec<RankRun>)>,
     ) -> Vec<(WorkerKey, RunOrder)> {
         let submission = &self.submissions[&attempt.job.number];
@@ -84,7 +88,7 @@ impl Head {
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
         let order = |node, ranks| RunOrder {
             attempt,
-            spec: spec.clone(),
+            spec: with_host_share(&spec, placement.part_on(node)),
             user: submission.user.clone(),
             account: submission.account().to_owned(),
             role: submission.role,
@@ -110,6 +114,13 @@ impl Head {
             why,
         }
     }
+}
+
+/// The specification as a worker gets it: its demand says what the job holds on this node.
+fn with_host_share(spec: &Arc<JobSpec>, part: Option<&RankPlacement>) -> Arc<JobSpec> {
+    let Some(HostShare { cpus, memory }) = part.and_then(|part| part.host) else { return spec.clone() };
+    let demand = Demand { cpus, memory, ..spec.demand };
+    Arc::new(JobSpec { demand, ..JobSpec::clone(spec) })
 }
 
 /// The ranks on each node: one that holds all its devices there, or one for each device, or some without

@@ -22,7 +22,9 @@ impl Transition<'_> {
         self.head.replan_needed = false;
         let reconsiders =
             std::mem::take(&mut self.head.reconsider_colocations) && self.head.has_colocated_jobs();
-        if self.head.eligible.is_empty() && self.head.next_plan_at.is_none() && !reconsiders {
+        let changes_shares = !self.head.volatile.fungible.is_empty();
+        let is_alarmed = self.head.next_plan_at.is_some();
+        if self.head.eligible.is_empty() && !is_alarmed && !reconsiders && !changes_shares {
             return;
         }
         self.head.last_request += 1;
@@ -58,6 +60,7 @@ impl Transition<'_> {
                     self.place(job, PlannedStart { placement, runtime, slowdown, why });
                 }
                 Action::Preempt { job, why } => self.preempt(job, &why),
+                Action::Allot { job, host, why } => self.allot(job, host, why),
             }
         }
     }

@@ -156,10 +156,7 @@ impl Head {
 
     fn attempt_record(&self, id: JobId, it: AttemptRef<'_>) -> AttemptRecord {
         let attempt = it.attempt;
-        let share = |node| {
-            let part = attempt.placement.parts.iter().find(|part| part.node == node);
-            part.map_or(Share::WHOLE, |part| part.share)
-        };
+        let share = |node| attempt.placement.part_on(node).map_or(Share::WHOLE, |part| part.share);
         let rank = |(number, rank): (u32, &Rank)| RankRecord {
             node: rank.node_name.clone(),
             devices: rank.devices.clone(),
@@ -176,6 +173,7 @@ impl Head {
             ended_at: it.ended_at,
             stopped: it.effective_stop(),
             ranks: (0..).zip(&attempt.ranks).map(rank).collect(),
+            host: attempt.placement.parts.iter().filter_map(|part| part.host).collect(),
         }
     }
 

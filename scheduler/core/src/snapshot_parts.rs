@@ -158,6 +158,7 @@ impl Head {
         };
         head.volatile.user_queues = head.limited_queues();
         head.volatile.applications = head.live_applications();
+        head.volatile.fungible = head.live_fungible();
         head.ended_submissions = head.all_ended_submissions();
         Ok(head)
     }

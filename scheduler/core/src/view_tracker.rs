@@ -180,6 +180,8 @@ impl Head {
             phase: job.stop_requested().map_or(RunPhase::Running, |_| RunPhase::Stopping),
             ends_at: by_progress.or(by_expectation),
             reported_end: by_progress,
+            allotted_at: attempt.allotted_at.unwrap_or(attempt.started_at),
+            allotting: attempt.ordered_allotment.as_ref().map(|ordered| ordered.to),
             ..placed
         })
     }

@@ -1,6 +1,6 @@
 //! State that is not journaled: the next report brings it again, or it follows from the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cohabit_policy::JobTraits;
@@ -36,4 +36,6 @@ pub(crate) struct VolatileState {
     pub(crate) accounts: AccountKeys,
     /// The applications that have not ended; follows from the live jobs.
     pub(crate) applications: ApplicationIndex,
+    /// The jobs with a live attempt whose cores and host memory may change; follows from the live jobs.
+    pub(crate) fungible: BTreeSet<JobId>,
 }

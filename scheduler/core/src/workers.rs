@@ -39,6 +39,7 @@ impl Transition<'_> {
         for rank in inventory.held_ranks {
             self.settle_held(key, rank);
         }
+        self.repeat_allotments(key);
         if may_hold_less {
             self.drop_predictions_too_large();
         }
@@ -210,6 +211,7 @@ impl Transition<'_> {
                 self.rank_runs_as(rank, uid);
             }
             Report::Sharing { .. } | Report::PrivateUser { .. } => {}
+            Report::Allotted { attempt, host } => self.allotted(key.node, attempt, host),
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
             // For the history alone: the shell keeps these and does not pass them on.
@@ -365,6 +367,7 @@ impl Head {
             Report::Started { rank, .. }
             | Report::Sharing { rank, .. }
             | Report::PrivateUser { rank, .. } => !self.is_live(*rank, key.node),
+            Report::Allotted { attempt, .. } => !self.awaits_allotment(key.node, *attempt),
             Report::Ended { rank, .. } => !self.is_live(*rank, key.node) && !self.is_stale(*rank, key.node),
             Report::Condition { device, .. } => {
                 // An event that is not applied yet may have set another condition, so equal ones count.

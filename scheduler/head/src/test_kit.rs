@@ -113,6 +113,7 @@ pub(crate) fn inventory() -> Inventory {
         isolation: Isolation::default(),
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         orphan_grace: Span::from_secs(120),
         held_ranks: vec![],
     }
@@ -132,7 +133,7 @@ pub(crate) fn submitted(client: u64) -> Event {
 
 pub(crate) fn planned(ticket: u64, job: &str) -> Event {
     let devices = vec![DeviceId("host-0".into())];
-    let part = RankPlacement { node: node(), devices, share: Share::WHOLE, ranks: vec![] };
+    let part = RankPlacement { node: node(), devices, share: Share::WHOLE, ranks: vec![], host: None };
     let place = Action::Place {
         job: job.parse().unwrap(),
         placement: Placement { parts: vec![part] },
@@ -171,6 +172,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         ended_at: Some(submitted_at + runtime),
         stopped: None,
         ranks: vec![],
+        host: Vec::new(),
     };
     JobRecord {
         id: JobId::new(number),

@@ -35,7 +35,7 @@ pub(crate) use device::{
 pub(crate) use job::{StoredCodeSnapshot, StoredDemand, StoredJobSpec};
 pub(crate) use job_event::StoredJobEvent;
 pub(crate) use model::StoredModelDescription;
-pub(crate) use node::{StoredInventory, StoredPlacement, StoredWorkerKey};
+pub(crate) use node::{StoredHostShare, StoredInventory, StoredPlacement, StoredWorkerKey};
 pub(crate) use outcome::{StoredOutcome, StoredProgress};
 pub(crate) use record::StoredJobRecord;
 pub(crate) use report::StoredReport;

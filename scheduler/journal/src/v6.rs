@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use cohabit_policy::{Action, Plan};
 use cohabit_scheduler_core::{Config, Event, SnapshotPart};
 use cohabit_types::{
-    ClientRequestId, Inventory, JobId, Placement, PlanRequestId, Principal, Report, Request, Slowdown, Span,
-    Time, WorkerKey,
+    ClientRequestId, HostShare, Inventory, JobId, Placement, PlanRequestId, Principal, Report, Request,
+    Slowdown, Span, Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 use serde_with::As;
@@ -17,8 +17,8 @@ use serde_with::As;
 use crate::shape::CowOf;
 use crate::snapshot::SnapshotPartV6;
 use crate::stored::{
-    StoredConfig, StoredInventory, StoredPlacement, StoredPrincipal, StoredReport, StoredRequest,
-    StoredWorkerKey,
+    StoredConfig, StoredHostShare, StoredInventory, StoredPlacement, StoredPrincipal, StoredReport,
+    StoredRequest, StoredWorkerKey,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -87,6 +87,12 @@ pub(crate) enum DecisionV6<'a> {
         job: JobId,
         reason: Cow<'a, str>,
     },
+    Allot {
+        job: JobId,
+        #[serde(with = "As::<StoredHostShare>")]
+        host: HostShare,
+        reason: Cow<'a, str>,
+    },
 }
 
 impl<'a> From<&'a Event> for EventV6<'a> {
@@ -129,6 +135,9 @@ impl<'a> From<&'a Action> for DecisionV6<'a> {
                 reason: Borrowed(why),
             },
             Action::Preempt { job, why } => DecisionV6::Preempt { job: *job, reason: Borrowed(why) },
+            Action::Allot { job, host, why } => {
+                DecisionV6::Allot { job: *job, host: *host, reason: Borrowed(why) }
+            }
         }
     }
 }
@@ -168,6 +177,7 @@ impl From<DecisionV6<'_>> for Action {
                 }
             }
             DecisionV6::Preempt { job, reason } => Action::Preempt { job, why: reason.into_owned() },
+            DecisionV6::Allot { job, host, reason } => Action::Allot { job, host, why: reason.into_owned() },
         }
     }
 }

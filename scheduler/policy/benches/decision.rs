@@ -239,6 +239,8 @@ impl Bench {
                     };
                     self.leave(&stopped, ViewChange::Pending(again));
                 }
+                // No job here gives a range of cores.
+                Action::Allot { .. } => {}
             }
         }
         self.view.apply(&self.changes);
@@ -355,6 +357,7 @@ fn node(number: usize) -> NodeView {
         owner: None,
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         links: LinkBandwidths::default(),
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }

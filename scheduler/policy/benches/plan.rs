@@ -258,6 +258,7 @@ fn node(number: usize, mix: Mix) -> NodeView {
         owner: None,
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         links: LinkBandwidths { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }

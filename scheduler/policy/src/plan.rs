@@ -1,6 +1,6 @@
 //! What a policy answers: actions for the head, reasons for people who ask why a job waits.
 
-use cohabit_types::{JobId, Placement, ReasonCode, Slowdown, Span, Time};
+use cohabit_types::{HostShare, JobId, Placement, ReasonCode, Slowdown, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// The answer to a view. The head checks the actions in order and applies those that still fit.
@@ -37,6 +37,16 @@ pub enum Action {
         /// The job.
         job: JobId,
         /// Why, for the job's history.
+        why: String,
+    },
+    /// Change the cores and the host memory of a running job that gives a range of them. More than before is
+    /// given only if it is free.
+    Allot {
+        /// The job.
+        job: JobId,
+        /// What it has from now on.
+        host: HostShare,
+        /// Why, for the job's history; may be empty.
         why: String,
     },
 }

@@ -78,6 +78,7 @@ impl Lie {
         Inventory {
             fetches_code: true,
             application_ports: true,
+            changes_host_shares: true,
             name: OWNER.into(),
             address: "10.9.9.9".into(),
             cpus: 64,

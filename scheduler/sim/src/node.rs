@@ -170,6 +170,7 @@ impl SimNode {
             isolation: Isolation::default(),
             fetches_code: true,
             application_ports: true,
+            changes_host_shares: true,
             orphan_grace: self.announced_grace,
             held_ranks: daemon.worker.held(),
         })

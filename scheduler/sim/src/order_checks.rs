@@ -99,7 +99,7 @@ impl OrderChecks {
                 Action::Place { job, why, .. } if why.starts_with(OVERDUE) => {
                     self.overdue_starts.insert(*job);
                 }
-                Action::Preempt { .. } | Action::Place { .. } => {}
+                Action::Preempt { .. } | Action::Place { .. } | Action::Allot { .. } => {}
             }
         }
         self.quantum.map_or(Ok(()), |_| check_idle(view, plan))
@@ -188,8 +188,8 @@ fn check_idle(view: &View, plan: &Plan) -> Result<(), String> {
             Action::Place { job, placement, .. } => {
                 free.take_as_resident(*job, &view.pending[job].demand, placement);
             }
-            // What is free may be kept together with what a stopped job leaves.
-            Action::Preempt { .. } => return Ok(()),
+            // What is free may be kept together with what a stopped job, or a smaller one, leaves.
+            Action::Preempt { .. } | Action::Allot { .. } => return Ok(()),
         }
     }
     if keeps_room(view) {

@@ -4,8 +4,8 @@
 
 use cohabit_policy::Plan;
 use cohabit_types::{
-    AttemptId, ClientRequestId, DeviceId, Inventory, Order, PlanRequestId, Principal, RankId, Reply, Report,
-    Request, Span, WorkerKey,
+    AttemptId, ClientRequestId, DeviceId, HostShare, Inventory, Order, PlanRequestId, Principal, RankId,
+    Reply, Report, Request, Span, WorkerKey,
 };
 use cohabit_worker_core::{MpsOrder, WorkerEvent};
 
@@ -100,6 +100,8 @@ pub(crate) enum DaemonSimEvent {
     Mps(DeviceId, MpsOrder, FaultChance),
     /// The code of an attempt was fetched, or could not be.
     CodeFetched(AttemptId),
+    /// What an attempt may use was changed, or stays, as the kernel allows.
+    Allotted(AttemptId, HostShare),
     /// The outcome of a rank is deleted.
     Forget(RankId),
 }

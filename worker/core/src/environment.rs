@@ -72,7 +72,7 @@ fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
 /// Ranks on one host that each start a thread for every core slow each other down; `torchrun` gives each rank
 /// one thread. Here the ranks divide the cores that the job claims. The job's own variable takes precedence.
 fn threads(order: &RunOrder) -> Option<(&'static str, String)> {
-    let share = order.spec.demand.cpus / (order.ranks.len() as u32).max(1);
+    let share = order.spec.demand.most_host().cpus / (order.ranks.len() as u32).max(1);
     let own = order.spec.environment.contains_key(THREADS);
     (!own).then(|| (THREADS, share.max(1).to_string()))
 }

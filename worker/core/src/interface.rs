@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use cohabit_types::{
     ApplicationCredentials, ApplicationPlace, AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading,
-    JobSpec, Order, Outcome, Progress, RankId, Report, Role, Share, Signal, Span, StartFailure, StopReason,
-    Time,
+    HostShare, JobSpec, Order, Outcome, Progress, RankId, Report, Role, Share, Signal, Span, StartFailure,
+    StopReason, Time,
 };
 
 /// What can happen to a worker.
@@ -50,6 +50,9 @@ pub enum WorkerEvent {
     Sampled(Vec<GpuSample>),
     /// The driver reported a critical error of a GPU, by its Xid code.
     Xid(DeviceId, u64),
+    /// What the ranks of this attempt may use together; `None` if they have ended. Answers
+    /// [`WorkerEffect::Allot`].
+    Allotted(AttemptId, Option<HostShare>),
     /// The deadline has come.
     Alarm,
 }
@@ -132,6 +135,8 @@ pub enum WorkerEffect {
     Mps(DeviceId, MpsOrder),
     /// The head has acknowledged the end of the rank. Logs and checkpoints stay.
     Forget(RankId),
+    /// Change the cores and the host memory that the ranks of this attempt may use together.
+    Allot(AttemptId, HostShare),
 }
 
 /// How far the stop of a rank has got.

@@ -17,6 +17,7 @@
 //! orphan_timer     when an executor stops its rank by itself
 //! ```
 
+mod allotment;
 mod code;
 mod colocation;
 mod environment;

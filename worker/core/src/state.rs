@@ -10,6 +10,7 @@ use cohabit_types::{
     AttemptId, Device, DeviceId, DeviceKind, HeldRank, Progress, RankId, Report, StopReason, Time,
 };
 
+use crate::allotment::AllotmentInProgress;
 use crate::colocation::ColocationSampler;
 use crate::gpu::{Gpu, RankCounts};
 use crate::interface::{Config, GpuAccess, MpsOrder, RankExit, WorkerEffect};
@@ -29,6 +30,8 @@ pub struct Worker {
     pub(crate) progress: PendingProgress,
     /// The copies of code here, by the attempt that each belongs to.
     pub(crate) code: BTreeMap<AttemptId, CodeState>,
+    /// Changes of limits that are being made.
+    pub(crate) allotments: BTreeMap<AttemptId, AllotmentInProgress>,
 }
 
 /// The copy of the code of an attempt.
@@ -63,6 +66,7 @@ impl Worker {
             link: LinkState::Down,
             progress: PendingProgress::new(config.heartbeat),
             code: BTreeMap::new(),
+            allotments: BTreeMap::new(),
         }
     }
 

@@ -16,6 +16,7 @@ impl Worker {
             WorkerEvent::Order(Order::Run(order)) => self.run(now, *order, out),
             WorkerEvent::Order(Order::Stop { attempt, why }) => self.stop(now, attempt, why, out),
             WorkerEvent::Order(Order::Acknowledge(rank)) => self.acknowledge(rank, out),
+            WorkerEvent::Order(Order::Allot { attempt, host }) => self.allot(attempt, host, out),
             WorkerEvent::CodeFetched(attempt, result) => self.code_fetched(now, attempt, result, out),
             WorkerEvent::Spawned(rank) => self.spawned(now, rank, out),
             WorkerEvent::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
@@ -29,6 +30,7 @@ impl Worker {
             WorkerEvent::PrivateUser(rank, uid) => self.record_private_user(rank, uid, out),
             WorkerEvent::Sampled(samples) => self.handle_samples(now, samples, out),
             WorkerEvent::Xid(device, code) => self.xid(now, &device, code, out),
+            WorkerEvent::Allotted(attempt, in_force) => self.allotted(attempt, in_force, out),
             WorkerEvent::Alarm => self.alarm(now, out),
         }
         self.update_gpus(now, out);

@@ -10,11 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, TaskHandle, TryTellError, blocking};
+use cohabit_host::cgroup::ChangedShare;
 use cohabit_host::clock;
 use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_net::WorkerReports;
-use cohabit_types::{AttemptId, Incarnation, Order, RankId, Report, StartFailure, StopReason, Time};
+use cohabit_types::{
+    AttemptId, HostShare, Incarnation, Order, RankId, Report, StartFailure, StopReason, Time,
+};
 use cohabit_worker_core::{LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -202,6 +205,7 @@ impl WorkerDriver {
             WorkerEffect::Explain(rank, reason) => self.explain(rank, reason).await,
             WorkerEffect::Mps(device, order) => return self.gpus.order(device, order),
             WorkerEffect::Forget(rank) => self.forget(rank),
+            WorkerEffect::Allot(attempt, host) => self.allot(context, attempt, host),
         }
         None
     }
@@ -323,6 +327,27 @@ impl WorkerDriver {
         }
     }
 
+    /// The core answers the head only after the limits are in force. Without cgroups the inventory says that
+    /// nothing can be changed, so nothing is ordered.
+    fn allot(&self, context: &Context<Self>, attempt: AttemptId, host: HostShare) {
+        let Some(cgroups) = self.rank_context.cgroups() else { return };
+        let driver = context.address().clone();
+        tokio::spawn(async move {
+            let changed = blocking(move || cgroups.change_share(attempt, host)).await;
+            match &changed {
+                Ok(ChangedShare { refused: None, .. }) => {}
+                Ok(ChangedShare { in_force, refused: Some(error) }) => {
+                    tracing::warn!(%attempt, wanted = %host, %in_force, %error, "the kernel refuses its new limits");
+                }
+                Err(error) => tracing::debug!(%attempt, %error, "its limits are gone"),
+            }
+            let in_force = changed.ok().map(|changed| changed.in_force);
+            // Without a driver the daemon is stopping; the head asks the next one again.
+            let event = WorkerEvent::Allotted(attempt, in_force);
+            let _ = driver.tell(DriverMessage::Worker(event)).await;
+        });
+    }
+
     fn forget(&mut self, rank: RankId) {
         self.ranks.remove(&rank);
         self.rank_context.acknowledgements.add(rank, self.directory_of(rank));
@@ -351,7 +376,7 @@ impl fmt::Display for LogView<'_, WorkerEvent> {
         match self.0 {
             WorkerEvent::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
             WorkerEvent::Found(found) => write!(f, "Found({})", found.start.rank),
-            event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_))
+            event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. })
             | WorkerEvent::CodeFetched(..)
             | WorkerEvent::Spawned(_)
             | WorkerEvent::SpawnFailed(..)
@@ -364,6 +389,7 @@ impl fmt::Display for LogView<'_, WorkerEvent> {
             | WorkerEvent::PrivateUser(..)
             | WorkerEvent::Sampled(_)
             | WorkerEvent::Xid(..)
+            | WorkerEvent::Allotted(..)
             | WorkerEvent::Alarm) => write!(f, "{event:?}"),
         }
     }
@@ -382,7 +408,8 @@ impl fmt::Display for LogView<'_, WorkerEffect> {
             | WorkerEffect::Lease(..)
             | WorkerEffect::Explain(..)
             | WorkerEffect::Mps(..)
-            | WorkerEffect::Forget(_)) => {
+            | WorkerEffect::Forget(_)
+            | WorkerEffect::Allot(..)) => {
                 write!(f, "{effect:?}")
             }
         }

@@ -7,7 +7,9 @@ use std::thread::available_parallelism;
 
 use cohabit_host::cgroup::{Cgroups, process_limit};
 use cohabit_net::open_file_limit;
-use cohabit_types::{Bytes, Device, Inventory, Isolation, LinkBandwidths, NodeId, SharingLimits, Span};
+use cohabit_types::{
+    Bytes, Device, Enforcement, Inventory, Isolation, LinkBandwidths, NodeId, SharingLimits, Span,
+};
 use procfs::Current;
 
 use crate::error::WorkerError;
@@ -90,6 +92,7 @@ impl MachineInfo {
         Inventory {
             fetches_code: true,
             application_ports: self.application_ports,
+            changes_host_shares: self.isolation.host_limits == Enforcement::Enforced,
             name: self.name.clone(),
             links: LinkBandwidths { network, ..self.links },
             sharing: self.sharing,

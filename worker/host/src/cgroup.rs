@@ -15,8 +15,11 @@ mod claim;
 mod device_filter;
 #[cfg(test)]
 mod fake_kernel;
+mod limits;
 mod rank;
+mod share;
 mod tree;
 
 pub use claim::{Cgroups, check_delegation, process_limit};
 pub use rank::RankCgroup;
+pub use share::ChangedShare;

@@ -152,6 +152,7 @@ impl FakeJob {
             ended_at: None,
             stopped: None,
             ranks: Vec::new(),
+            host: Vec::new(),
         });
         self.change(JobState::Running, ReasonCode::Running, "runs");
         child

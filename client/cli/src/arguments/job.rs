@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use cohabit_client::types::{Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, WarningSignal};
 
-use crate::values::{self, BeginTime, DependencyArgument, EnvArgument, NodeCount};
+use crate::values::{self, AmountRange, BeginTime, DependencyArgument, EnvArgument, NodeCount};
 
 // Flags that describe a job.
 #[derive(Debug, Default, Clone, Args)]
@@ -43,12 +43,12 @@ pub(crate) struct JobArguments {
     /// [default: 1]
     #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::parse_nodes)]
     pub(crate) nodes: Option<NodeCount>,
-    /// CPU cores per node
-    #[arg(long, short = 'c', value_name = "COUNT")]
-    pub(crate) cpus: Option<u32>,
-    /// Host memory per node, such as 64G
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) mem: Option<Bytes>,
+    /// CPU cores per node; a range such as 2..12 lets the scheduler change them while the job runs
+    #[arg(long, short = 'c', value_name = "COUNT", value_parser = values::parse_cores)]
+    pub(crate) cpus: Option<AmountRange<u32>>,
+    /// Host memory per node, such as 64G; a range such as 20G..125G lets the scheduler change it
+    #[arg(long, value_name = "SIZE", value_parser = values::parse_memory)]
+    pub(crate) mem: Option<AmountRange<Bytes>>,
     /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
     #[arg(long, short = 't', value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) time: Option<Span>,

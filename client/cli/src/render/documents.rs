@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::types::{
-    AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, JobChange, JobEvent, JobId,
-    JobPrediction, JobRecord, JobState, NodeState, Outcome, Progress, RankRecord, ReasonCode, Share,
+    AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, JobChange, JobEvent,
+    JobId, JobPrediction, JobRecord, JobState, NodeState, Outcome, Progress, RankRecord, ReasonCode, Share,
     Slowdown, Span, StopReason, TokenRecord,
 };
 use serde::Serialize;
@@ -70,6 +70,14 @@ struct AttemptDocument {
     ended_at: Option<String>,
     stopped: Option<StopReason>,
     ranks: Vec<RankDocument>,
+    host: Vec<HostShareDocument>,
+}
+
+/// Cores and host memory on one node.
+#[derive(Debug, Serialize)]
+pub(crate) struct HostShareDocument {
+    cpus: u32,
+    memory: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -200,7 +208,14 @@ impl From<&AttemptRecord> for AttemptDocument {
             ended_at: attempt.ended_at.map(rfc3339),
             stopped: attempt.stopped,
             ranks: attempt.ranks.iter().enumerate().map(RankDocument::from).collect(),
+            host: attempt.host.iter().copied().map(HostShareDocument::from).collect(),
         }
+    }
+}
+
+impl From<HostShare> for HostShareDocument {
+    fn from(share: HostShare) -> HostShareDocument {
+        HostShareDocument { cpus: share.cpus, memory: share.memory.0 }
     }
 }
 

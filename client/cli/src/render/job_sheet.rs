@@ -1,7 +1,7 @@
 //! The sheet of one job, for `show`.
 
 use cohabit_client::types::{
-    AttemptRecord, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
+    AttemptRecord, Bytes, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
     RankRecord, Share, Span, Spread, Time, counted,
 };
 use cohabit_console::{format_number, printable_line};
@@ -39,6 +39,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("measured", measured(job));
     line("progress", progress(job));
     line("sharing", job.sharing().map_or(String::new(), ToString::to_string));
+    line("holds", holds(job));
     line("limits", limits(job));
     line("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     for attempt in &job.attempts {
@@ -88,13 +89,24 @@ pub(crate) fn claims(demand: &Demand) -> Vec<String> {
     if let Some(most) = demand.max_slowdown {
         needs.push(format!("a slowdown of at most {most}"));
     }
-    if demand.cpus > 0 {
-        needs.push(counted(demand.cpus, "core", "cores"));
+    let (least, most) = (demand.least_host(), demand.most_host());
+    match (least.cpus, most.cpus) {
+        (_, 0) => {}
+        (least, most) if least == most => needs.push(counted(least, "core", "cores")),
+        (least, most) => needs.push(format!("{least} to {most} cores")),
     }
-    if demand.memory.0 > 0 {
-        needs.push(format!("{} of host memory", demand.memory));
+    match (least.memory, most.memory) {
+        (_, Bytes::ZERO) => {}
+        (least, most) if least == most => needs.push(format!("{least} of host memory")),
+        (least, most) => needs.push(format!("{least} to {most} of host memory")),
     }
     needs
+}
+
+/// Cores and host memory of the latest attempt, where they may differ from the least that the job needs.
+fn holds(job: &JobRecord) -> String {
+    let shares = job.latest().map_or(&[][..], |attempt| &attempt.host).iter().map(ToString::to_string);
+    shares.collect::<Vec<_>>().join("; ")
 }
 
 fn members(job: &JobRecord) -> String {

@@ -9,6 +9,7 @@ mod dependency;
 mod expiry;
 mod gpus;
 mod nodes;
+mod range;
 mod stop_signal;
 mod variable;
 
@@ -18,6 +19,7 @@ pub(crate) use self::dependency::{DependencyArgument, parse_dependency};
 pub(crate) use self::expiry::parse_expiry;
 pub(crate) use self::gpus::{divide_among_nodes, parse_gpus};
 pub(crate) use self::nodes::{NodeCount, parse_nodes};
+pub(crate) use self::range::{AmountRange, parse_cores, parse_memory};
 pub(crate) use self::stop_signal::parse_stop_signal;
 pub(crate) use self::variable::{EnvArgument, parse_variable};
 pub(crate) use cohabit_console::duration::{parse_duration, total_seconds};

@@ -179,6 +179,7 @@ async fn a_job_without_output_is_refused_with_a_message() {
         ended_at: None,
         stopped: None,
         ranks: vec![rank],
+        host: Vec::new(),
     };
     let fifth = LogOptions { rank: 5, at_end: FollowMode::Wait, ..LogOptions::default() };
     let record = JobRecord { attempts: vec![attempt], ..running() };

@@ -67,14 +67,15 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::PrivateUser { .. }
         | Report::Condition { .. }
         | Report::Telemetry(_)
-        | Report::ColocationSamples(_)) => report,
+        | Report::ColocationSamples(_)
+        | Report::Allotted { .. }) => report,
     }
 }
 
 fn run_by(order: Order, user: String) -> Order {
     match order {
         Order::Run(run) => Order::Run(Box::new(RunOrder { user, ..*run })),
-        Order::Stop { .. } | Order::Acknowledge(_) => order,
+        Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. } => order,
     }
 }
 

@@ -156,6 +156,7 @@ fn hello() -> WorkerHello {
         isolation: Isolation::default(),
         fetches_code: false,
         application_ports: false,
+        changes_host_shares: false,
         orphan_grace: Span::from_secs(120),
         held_ranks: Vec::new(),
     };

@@ -121,7 +121,7 @@ async fn a_worker_of_the_protocol_before_gets_its_orders_in_that_protocol() {
     let Message::Call { id, request: v4::WorkerServiceRequest::Order { orders: received }, .. } = call else {
         panic!("{call:?}")
     };
-    assert_eq!(received, orders.into_iter().map(v4::Order::from).collect::<Vec<_>>());
+    assert_eq!(received, orders.into_iter().filter_map(v4::Order::of).collect::<Vec<_>>());
     let answer = Ok(v4::WorkerServiceResponse::Order(()));
     let answer: Message<NoMessage, _> = Message::Answer { id, answer };
     worker.send(codec::encode(&answer).unwrap()).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_client_newer_than_its_head_asks_to_upgrade_the_head_first() {
 #[tokio::test]
 async fn a_worker_joins_a_head_of_the_protocol_before_and_takes_its_orders() {
     let sent = some_orders();
-    let (address, token) = head_of_v4(sent.iter().cloned().map(Into::into).collect()).await;
+    let (address, token) = head_of_v4(sent.iter().cloned().filter_map(v4::Order::of).collect()).await;
     let (orders, mut received) = mpsc::unbounded_channel();
     let endpoint = Endpoint { address, token };
     let link = in_time(connect_worker(&endpoint, hello(), Worker(orders))).await.unwrap();

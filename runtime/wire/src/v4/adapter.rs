@@ -4,6 +4,7 @@
 use cohabit_types::{JobRecord, LogChunk, LogRequest, Models, NewToken, Refusal};
 use tarpc::context::Context;
 
+use super::jobs::JobEvent;
 use super::messages::{Answer, ModelRequest, Query, Reply, Request, Submit, TokenAnswer, TokenRequest};
 use super::{ClientService, HeadService, Order, Report, WorkerService};
 
@@ -36,7 +37,7 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
                 let explanation = self.0.explain(context, job).await;
                 explanation.map(|it| Answer::Explained {
                     sentences: it.sentences,
-                    story: it.history.into_iter().map(Into::into).collect(),
+                    story: it.history.into_iter().filter_map(JobEvent::of).collect(),
                 })
             }
             Query::Consider(spec) => {

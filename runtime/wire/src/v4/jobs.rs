@@ -2,11 +2,12 @@
 //! field may change.
 
 use cohabit_types::{
-    self as types, ArraySummary, AttemptId, Bytes, Cause, Demand, DeviceId, Enforcement, JobId,
-    JobPrediction, JobState, Outcome, Progress, RankId, RankRecord, Share, Signal, Slowdown, Span, Time,
-    TrainingSpec,
+    self as types, ArraySummary, AttemptId, Bytes, Cause, DeviceId, Enforcement, JobId, JobPrediction,
+    JobState, Outcome, Progress, RankId, RankRecord, Share, Signal, Slowdown, Span, Time, TrainingSpec,
 };
 use serde::{Deserialize, Serialize};
+
+use super::demand::Demand;
 
 /// The record of a job, an array as a whole, or a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -312,7 +313,7 @@ impl From<types::JobRecord> for JobRecord {
             reason_code: record.reason_code.into(),
             reason: record.reason,
             work: record.work,
-            demand: record.demand,
+            demand: record.demand.into(),
             priority: record.priority,
             time_limit: record.time_limit,
             workdir: record.workdir,
@@ -336,7 +337,7 @@ impl From<types::JobRecord> for JobRecord {
 
 impl From<types::AttemptRecord> for AttemptRecord {
     fn from(record: types::AttemptRecord) -> AttemptRecord {
-        let types::AttemptRecord { attempt, started_at, ended_at, stopped, ranks } = record;
+        let types::AttemptRecord { attempt, started_at, ended_at, stopped, ranks, host: _ } = record;
         AttemptRecord { attempt, started_at, ended_at, stopped: stopped.map(Into::into), ranks }
     }
 }
@@ -347,17 +348,19 @@ impl From<types::ListPage> for ListPage {
     }
 }
 
-impl From<types::JobEvent> for JobEvent {
-    fn from(event: types::JobEvent) -> JobEvent {
+impl JobEvent {
+    /// The event, where protocol 4 has words for it: jobs keep what they hold there.
+    #[must_use]
+    pub fn of(event: types::JobEvent) -> Option<JobEvent> {
         let types::JobEvent { at, cause, kind } = event;
-        JobEvent { at, cause, kind: kind.into() }
+        Some(JobEvent { at, cause, kind: JobEventKind::of(kind)? })
     }
 }
 
-impl From<types::JobEventKind> for JobEventKind {
-    fn from(kind: types::JobEventKind) -> JobEventKind {
+impl JobEventKind {
+    fn of(kind: types::JobEventKind) -> Option<JobEventKind> {
         use types::JobEventKind as Kind;
-        match kind {
+        Some(match kind {
             Kind::Submitted => JobEventKind::Submitted,
             Kind::Held => JobEventKind::Held,
             Kind::Released => JobEventKind::Released,
@@ -377,11 +380,12 @@ impl From<types::JobEventKind> for JobEventKind {
             }
             Kind::StaleReport(rank) => JobEventKind::StaleReport(rank),
             Kind::PlanDropped(why) => JobEventKind::PlanDropped(why),
+            Kind::Allotted { .. } => return None,
             Kind::Ended { state, reason } => JobEventKind::Ended { state, reason: reason.into() },
             Kind::Distrusted { attempt, predicted, failed } => {
                 JobEventKind::Distrusted { attempt, predicted, failed }
             }
-        }
+        })
     }
 }
 

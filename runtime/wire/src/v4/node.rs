@@ -132,6 +132,7 @@ impl From<cohabit_types::Inventory> for Inventory {
             isolation,
             fetches_code: _,
             application_ports: _,
+            changes_host_shares: _,
             orphan_grace,
             held_ranks,
         } = inventory;
@@ -182,6 +183,7 @@ impl From<Inventory> for cohabit_types::Inventory {
             isolation: isolation.into(),
             fetches_code: false,
             application_ports: false,
+            changes_host_shares: false,
             orphan_grace,
             held_ranks,
         }

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    self as types, Array, AttemptId, Command, Demand, Dependency, LaunchMode, ModelDescription, RankId,
-    RankRun, Rendezvous, RetryPolicy, Role, Span, Stop, Time,
+    self as types, Array, AttemptId, Command, Dependency, LaunchMode, ModelDescription, RankId, RankRun,
+    Rendezvous, RetryPolicy, Role, Span, Stop, Time,
 };
 use serde::{Deserialize, Serialize};
 
+use super::demand::Demand;
 use super::jobs::StopReason;
 
 /// Everything the cluster needs to know to run a job.
@@ -147,7 +148,7 @@ impl From<JobSpec> for types::JobSpec {
             code: None,
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
-            demand: spec.demand,
+            demand: spec.demand.into(),
             launch: spec.launch,
             workdir: spec.workdir,
             environment: spec.environment,
@@ -176,7 +177,7 @@ impl From<types::JobSpec> for JobSpec {
         JobSpec {
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
-            demand: spec.demand,
+            demand: spec.demand.into(),
             launch: spec.launch,
             workdir: spec.workdir,
             environment: spec.environment,
@@ -241,12 +242,16 @@ impl From<Order> for types::Order {
     }
 }
 
-impl From<types::Order> for Order {
-    fn from(order: types::Order) -> Order {
+impl Order {
+    /// The order, where protocol 4 has words for it: a worker of protocol 4 says that it cannot change what a
+    /// running job holds, and is not told to.
+    #[must_use]
+    pub fn of(order: types::Order) -> Option<Order> {
         match order {
-            types::Order::Run(run) => Order::Run(Box::new((*run).into())),
-            types::Order::Stop { attempt, why } => Order::Stop { attempt, why: why.into() },
-            types::Order::Acknowledge(rank) => Order::Acknowledge(rank),
+            types::Order::Run(run) => Some(Order::Run(Box::new((*run).into()))),
+            types::Order::Stop { attempt, why } => Some(Order::Stop { attempt, why: why.into() }),
+            types::Order::Acknowledge(rank) => Some(Order::Acknowledge(rank)),
+            types::Order::Allot { .. } => None,
         }
     }
 }
@@ -297,18 +302,29 @@ mod tests {
         let stop = types::Order::Stop { attempt, why: types::StopReason::Preempted };
         let orders = [run(spec()), stop, types::Order::Acknowledge(attempt.rank(2))];
         for order in orders {
-            let bytes = encode(&Order::from(order.clone())).unwrap();
+            let bytes = encode(&Order::of(order.clone()).unwrap()).unwrap();
             assert_eq!(types::Order::from(decode::<Order>(&bytes).unwrap()), order);
         }
+    }
+
+    #[test]
+    fn a_worker_of_protocol_4_gets_what_a_job_was_given_and_no_change_of_it() {
+        let mut demand = types::Demand { cpus: 6, ..types::Demand::default() };
+        let fixed = run(types::JobSpec { demand, ..spec() });
+        demand.up_to = Some(types::HostShare { cpus: 12, memory: types::Bytes::ZERO });
+        assert_eq!(Order::of(run(types::JobSpec { demand, ..spec() })), Order::of(fixed));
+        let attempt = JobId::new(3).attempt(1);
+        assert_eq!(Order::of(types::Order::Allot { attempt, host: types::HostShare::default() }), None);
     }
 
     /// A worker starts and stops ranks alike whether or not the head may preempt them.
     #[test]
     fn an_order_of_protocol_4_leaves_out_only_whether_its_job_is_preemptible() {
         let preemptible = run(types::JobSpec { preemptible: true, ..spec() });
-        assert_eq!(Order::from(preemptible.clone()), Order::from(run(spec())));
+        assert_eq!(Order::of(preemptible.clone()), Order::of(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
-        let old = encode(&Order::from(preemptible.clone())).unwrap().len();
-        assert_eq!(bytes(&preemptible), old + 4, "and that it has no code, and is no part of an application");
+        let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
+        let left_out = "and that it has no code, no range of cores, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 5, "{left_out}");
     }
 }

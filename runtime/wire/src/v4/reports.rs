@@ -81,9 +81,12 @@ impl From<Report> for types::Report {
     }
 }
 
-impl From<types::Report> for Report {
-    fn from(report: types::Report) -> Report {
-        match report {
+impl Report {
+    /// The report, where protocol 4 has words for it: a head of protocol 4 orders no change of what a running
+    /// job holds, so it needs no answer to one.
+    #[must_use]
+    pub fn of(report: types::Report) -> Option<Report> {
+        Some(match report {
             types::Report::Started { rank, at } => Report::Started { rank, at },
             types::Report::Ended { rank, outcome, stopped, progress, at } => {
                 Report::Ended { rank, outcome, stopped: stopped.map(Into::into), progress, at }
@@ -96,6 +99,7 @@ impl From<types::Report> for Report {
             }
             types::Report::Telemetry(batch) => Report::Telemetry(batch),
             types::Report::ColocationSamples(batch) => Report::ColocationSamples(batch),
-        }
+            types::Report::Allotted { .. } => return None,
+        })
     }
 }

@@ -84,6 +84,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held_ranks: Vec<HeldRank>) ->
         isolation: Isolation::default(),
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         orphan_grace: Span::ZERO,
         held_ranks,
     }

@@ -11,7 +11,7 @@ use crate::{Effect, Event};
 
 fn on(device: &str, share: Share) -> Placement {
     let devices = vec![cohabit_types::DeviceId(device.into())];
-    Placement { parts: vec![RankPlacement { node: node(1), devices, share, ranks: vec![] }] }
+    Placement { parts: vec![RankPlacement { node: node(1), devices, share, ranks: vec![], host: None }] }
 }
 
 fn place(job: JobId, placement: Placement) -> Action {
@@ -180,6 +180,7 @@ fn ranks_have_the_numbers_that_the_plan_gave_them() {
         devices: vec![cohabit_types::DeviceId("gpu-0".into())],
         share: Share::WHOLE,
         ranks: vec![rank],
+        host: None,
     };
     answer(&mut test, ticket, vec![place(job(1), Placement { parts: vec![part(1, 1), part(2, 0)] })]);
     let attempt = job(1).attempt(1);

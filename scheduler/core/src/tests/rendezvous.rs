@@ -72,6 +72,7 @@ fn the_rendezvous_is_on_the_node_of_rank_0() {
         devices: vec![DeviceId("gpu-0".into())],
         share: Share::WHOLE,
         ranks: vec![rank],
+        host: None,
     };
     let placement = Placement { parts: vec![part(1, 1), part(2, 0)] };
     let actions = vec![Action::Place {

@@ -165,7 +165,7 @@ fn a_plan_that_starts_more_than_allowed_is_cut() {
     let place = |number: u64, device: &str| {
         let devices = vec![DeviceId(device.into())];
         let share = Share::WHOLE;
-        let part = RankPlacement { node: node(1), devices, share, ranks: vec![] };
+        let part = RankPlacement { node: node(1), devices, share, ranks: vec![], host: None };
         let placement = Placement { parts: vec![part] };
         Action::Place {
             job: JobId::new(number),
@@ -218,6 +218,7 @@ fn the_turn_comes_back_from_a_job_that_has_left_memory_unseen() {
         devices: vec![DeviceId("gpu-0".into())],
         share: Share::WHOLE,
         ranks: vec![],
+        host: None,
     };
     let placement = Placement { parts: vec![part] };
     let place = Action::Place { job: high, placement, runtime: None, slowdown: None, why: "its turn".into() };

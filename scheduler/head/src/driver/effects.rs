@@ -42,7 +42,7 @@ impl Driver {
                 });
                 Order::Run(Box::new(RunOrder { application: credentials, ..*run }))
             }
-            order @ (Order::Stop { .. } | Order::Acknowledge(_)) => order,
+            order @ (Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. }) => order,
         }
     }
 

@@ -53,6 +53,7 @@ impl fmt::Display for LogLine<'_, Report> {
             Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
             Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
             Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
+            Report::Allotted { attempt, host } => write!(f, "{attempt} has {host}"),
             Report::Condition { device, condition } => {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
             }
@@ -95,6 +96,7 @@ impl fmt::Display for LogLine<'_, Order> {
             Order::Run(run) => write!(f, "run {} rank(s) of {}", run.ranks.len(), run.attempt),
             Order::Stop { attempt, why } => write!(f, "stop {attempt} because {}", why.clause()),
             Order::Acknowledge(rank) => write!(f, "acknowledge the end of {rank}"),
+            Order::Allot { attempt, host } => write!(f, "give {attempt} {host}"),
         }
     }
 }

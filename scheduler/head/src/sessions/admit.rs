@@ -118,7 +118,7 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
     }
     for report in &mut reports {
         match report {
-            Report::Started { .. } | Report::PrivateUser { .. } => {}
+            Report::Started { .. } | Report::PrivateUser { .. } | Report::Allotted { .. } => {}
             Report::Ended { outcome, progress, .. } => {
                 outcome.text_mut().map(shorten);
                 progress.iter_mut().for_each(bound_progress);
@@ -142,7 +142,10 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
 /// How many rows a report adds to the journal beyond those that starts and ends of ranks bound.
 pub(crate) fn rows(report: &Report) -> u64 {
     match report {
-        Report::Sharing { .. } | Report::PrivateUser { .. } | Report::Condition { .. } => 1,
+        Report::Sharing { .. }
+        | Report::PrivateUser { .. }
+        | Report::Condition { .. }
+        | Report::Allotted { .. } => 1,
         Report::ColocationSamples(all) => all.len() as u64,
         Report::Started { .. } | Report::Ended { .. } | Report::Progress(_) | Report::Telemetry(_) => 0,
     }

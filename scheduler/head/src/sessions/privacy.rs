@@ -147,6 +147,7 @@ fn private_attempt(attempt: AttemptRecord) -> AttemptRecord {
         ended_at: attempt.ended_at,
         stopped: attempt.stopped,
         ranks: attempt.ranks.into_iter().map(private_rank).collect(),
+        host: attempt.host,
     }
 }
 

@@ -290,6 +290,8 @@ impl From<AttemptV5> for state::Attempt {
             ranks: stored.ranks.into_iter().map(Into::into).collect(),
             first_failure: stored.first_failure,
             progress: stored.progress,
+            allotted_at: None,
+            ordered_allotment: None,
         }
     }
 }
@@ -421,6 +423,7 @@ impl From<NodeV5> for state::Node {
             isolation: stored.isolation,
             fetches_code: false,
             application_ports: false,
+            changes_host_shares: false,
             max_jobs: None,
             rendezvous_ports: stored.rendezvous_ports,
             occupied_ports: stored.taken_ports,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cohabit_policy::AttainedTime;
 use cohabit_scheduler_core::{self as core, Config, state};
 use cohabit_types::{
-    Bytes, Device, DeviceId, Enforcement, Estimate, Isolation, JobEvent, JobId, JobSpec, JobState,
+    Bytes, Device, DeviceId, Enforcement, Estimate, HostShare, Isolation, JobEvent, JobId, JobSpec, JobState,
     LinkBandwidths, NodeId, Outcome, Placement, PlanRequestId, Progress, ReasonCode, Role, Share,
     SharingLimits, Signal, Slowdown, Span, StopReason, Time, WorkerKey,
 };
@@ -18,9 +18,9 @@ use serde_with::{As, Map, Same};
 
 use crate::shape::shape_of;
 use crate::stored::{
-    StoredConfig, StoredDevice, StoredEnforcement, StoredEstimate, StoredIsolation, StoredJobEvent,
-    StoredJobSpec, StoredJobState, StoredLinkBandwidths, StoredOutcome, StoredPlacement, StoredProgress,
-    StoredReasonCode, StoredRole, StoredSharingLimits, StoredStopReason, StoredWorkerKey,
+    StoredConfig, StoredDevice, StoredEnforcement, StoredEstimate, StoredHostShare, StoredIsolation,
+    StoredJobEvent, StoredJobSpec, StoredJobState, StoredLinkBandwidths, StoredOutcome, StoredPlacement,
+    StoredProgress, StoredReasonCode, StoredRole, StoredSharingLimits, StoredStopReason, StoredWorkerKey,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -204,6 +204,20 @@ pub(crate) struct AttemptV6 {
     first_failure: Option<u32>,
     #[serde(with = "As::<Option<StoredProgress>>")]
     progress: Option<Progress>,
+    #[serde(default)]
+    allotted_at: Option<Time>,
+    #[serde(with = "As::<Option<OrderedAllotmentV6>>", default)]
+    ordered_allotment: Option<state::OrderedAllotment>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "state::OrderedAllotment")]
+pub(crate) struct OrderedAllotmentV6 {
+    #[serde(with = "As::<StoredHostShare>")]
+    from: HostShare,
+    #[serde(with = "As::<StoredHostShare>")]
+    to: HostShare,
+    why: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -247,6 +261,8 @@ pub(crate) struct NodeV6 {
     isolation: Isolation,
     fetches_code: bool,
     application_ports: bool,
+    #[serde(default)]
+    changes_host_shares: bool,
     rendezvous_ports: Vec<u16>,
     occupied_ports: BTreeSet<u16>,
     orphan_grace: Span,
@@ -320,6 +336,7 @@ shape_of! {
     AttainedTimeV6 => AttainedTime,
     EndedAttemptV6 => state::EndedAttempt,
     AttemptV6 => state::Attempt,
+    OrderedAllotmentV6 => state::OrderedAllotment,
     RankV6 => state::Rank,
     RankPhaseV6 => state::RankPhase,
     NodeV6 => state::Node,

@@ -6,7 +6,7 @@ use cohabit_types::{self as types, Bytes, ContentHash, JobId, Share, Signal, Slo
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
-use super::StoredModelDescription;
+use super::{StoredHostShare, StoredModelDescription};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -116,6 +116,8 @@ pub(crate) struct StoredDemand {
     gpu_memory: Option<Bytes>,
     cpus: u32,
     memory: Bytes,
+    #[serde(with = "As::<Option<StoredHostShare>>", default, skip_serializing_if = "Option::is_none")]
+    up_to: Option<types::HostShare>,
     #[serde(with = "As::<StoredSharing>")]
     sharing: types::Sharing,
     #[serde(with = "As::<StoredSpread>", default)]

@@ -1,12 +1,14 @@
 //! The events in a job's history.
 
 use cohabit_types::{
-    self as types, AttemptId, Bytes, DeviceId, JobId, PlanRequestId, RankId, Share, Span, Time,
+    self as types, AttemptId, Bytes, DeviceId, HostShare, JobId, PlanRequestId, RankId, Share, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
-use super::{StoredEnforcement, StoredJobState, StoredOutcome, StoredReasonCode, StoredStopReason};
+use super::{
+    StoredEnforcement, StoredHostShare, StoredJobState, StoredOutcome, StoredReasonCode, StoredStopReason,
+};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -54,6 +56,14 @@ pub(crate) enum StoredJobEventKind {
         rank: RankId,
         account: String,
         uid: u32,
+    },
+    Allotted {
+        attempt: AttemptId,
+        #[serde(with = "As::<StoredHostShare>")]
+        from: HostShare,
+        #[serde(with = "As::<StoredHostShare>")]
+        to: HostShare,
+        why: String,
     },
     Stopping(AttemptId, #[serde(with = "As::<StoredStopReason>")] types::StopReason),
     RankEnded {

@@ -1,6 +1,8 @@
 //! Machines, and where ranks go on them.
 
-use cohabit_types::{self as types, Bytes, DeviceId, Incarnation, NodeId, RankId, Share, Span, Time};
+use cohabit_types::{
+    self as types, Bytes, DeviceId, HostShare, Incarnation, NodeId, RankId, Share, Span, Time,
+};
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
@@ -38,6 +40,8 @@ pub(crate) struct StoredInventory {
     fetches_code: bool,
     #[serde(default)]
     application_ports: bool,
+    #[serde(default)]
+    changes_host_shares: bool,
     orphan_grace: Span,
     #[serde(rename = "held", with = "As::<Vec<StoredHeldRank>>")]
     held_ranks: Vec<types::HeldRank>,
@@ -74,6 +78,15 @@ pub(crate) struct StoredRankPlacement {
     share: Share,
     #[serde(default)]
     ranks: Vec<u32>,
+    #[serde(with = "As::<Option<StoredHostShare>>", default, skip_serializing_if = "Option::is_none")]
+    host: Option<HostShare>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::HostShare")]
+pub(crate) struct StoredHostShare {
+    cpus: u32,
+    memory: Bytes,
 }
 
 shape_of! {
@@ -83,4 +96,5 @@ shape_of! {
     StoredHeldRankPhase => types::HeldRankPhase,
     StoredPlacement => types::Placement,
     StoredRankPlacement => types::RankPlacement,
+    StoredHostShare => HostShare,
 }

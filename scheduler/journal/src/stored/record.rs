@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::{As, Same};
 
 use super::{
-    StoredCodeSnapshot, StoredDemand, StoredEnforcement, StoredJobState, StoredOutcome, StoredProgress,
-    StoredReasonCode, StoredStopReason,
+    StoredCodeSnapshot, StoredDemand, StoredEnforcement, StoredHostShare, StoredJobState, StoredOutcome,
+    StoredProgress, StoredReasonCode, StoredStopReason,
 };
 use crate::shape::shape_of;
 
@@ -68,6 +68,8 @@ pub(crate) struct StoredAttemptRecord {
     stopped: Option<types::StopReason>,
     #[serde(with = "As::<Vec<StoredRankRecord>>")]
     ranks: Vec<types::RankRecord>,
+    #[serde(with = "As::<Vec<StoredHostShare>>", default, skip_serializing_if = "Vec::is_empty")]
+    host: Vec<types::HostShare>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,10 +1,12 @@
 //! The reports of workers that enter the journal.
 
-use cohabit_types::{self as types, DeviceId, RankId, Time};
+use cohabit_types::{self as types, AttemptId, DeviceId, HostShare, RankId, Time};
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
-use super::{StoredCondition, StoredEnforcement, StoredOutcome, StoredProgress, StoredStopReason};
+use super::{
+    StoredCondition, StoredEnforcement, StoredHostShare, StoredOutcome, StoredProgress, StoredStopReason,
+};
 use crate::shape::shape_of;
 
 /// The skipped reports never enter a journal (see [`is_journaled`](crate::is_journaled)): encoding one fails.
@@ -45,6 +47,11 @@ pub(crate) enum StoredReport {
     Telemetry(Vec<types::DeviceTelemetry>),
     #[serde(skip)]
     ColocationSamples(Vec<types::ColocationSample>),
+    Allotted {
+        attempt: AttemptId,
+        #[serde(with = "As::<StoredHostShare>")]
+        host: HostShare,
+    },
 }
 
 shape_of! {

@@ -78,6 +78,7 @@ fn full_record(plain: &JobRecord) -> JobRecord {
         ended_at,
         stopped,
         ranks: vec![rank.clone(), unknown.clone()],
+        host: Vec::new(),
     };
     JobRecord {
         group: Some("nightly".into()),

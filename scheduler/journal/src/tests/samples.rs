@@ -8,12 +8,12 @@ use cohabit_types::{
     ApplicationWork, Array, AttemptId, Bandwidth, Bytes, Cause, ClientRequestId, CodeSnapshot, Command,
     ComputeLimit, ComputeMode, Condition, ContentHash, Demand, Dependency, DependencyKind, Device, DeviceId,
     DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, GpuPeer,
-    GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, Incarnation, IndexRange, Inventory,
-    Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode, LinkBandwidths, Mig,
-    ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement, PlanRequestId,
-    Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy, Role, RunnerRole,
-    RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread, StartFailure, Stop,
-    StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
+    GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
+    Inventory, Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode,
+    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement,
+    PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy,
+    Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread,
+    StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
 };
 use uuid::Uuid;
 
@@ -56,7 +56,12 @@ pub(super) fn events() -> Vec<Event> {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
     }
-    let inventory = Inventory { fetches_code: true, application_ports: true, ..inventories().remove(0) };
+    let inventory = Inventory {
+        fetches_code: true,
+        application_ports: true,
+        changes_host_shares: true,
+        ..inventories().remove(0)
+    };
     events.push(Event::Joined(worker(), inventory));
     events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
     events.push(Event::HeadStarted(Config { archive_after: Span::from_secs(3_600), ..config() }));
@@ -71,7 +76,42 @@ pub(super) fn events() -> Vec<Event> {
     let condition = Condition { sharing, ..Condition::default() };
     events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
     events.push(Event::Restored(archived_array().1.content));
+    events.extend(events_of_host_shares());
     events
+}
+
+/// A job that gives a range of cores and memory is submitted, placed, and holds something else later.
+fn events_of_host_shares() -> [Event; 4] {
+    let (host, job) = (HostShare { cpus: 6, memory: Bytes(20 << 30) }, JobId::new(4));
+    let demand = Demand { cpus: 2, memory: Bytes(1 << 30), up_to: Some(host), ..Demand::default() };
+    let spec = JobSpec { demand, ..JobSpec::command(vec!["train".into()], "/tmp".into()) };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let part = RankPlacement {
+        node: worker().node,
+        devices: vec![gpu("GPU-1")],
+        share: Share::WHOLE,
+        ranks: vec![],
+        host: Some(host),
+    };
+    let place = Action::Place {
+        job,
+        placement: Placement { parts: vec![part] },
+        runtime: None,
+        slowdown: None,
+        why: String::new(),
+    };
+    let allot = Action::Allot { job, host, why: "its speed grows from 1 to 2.4".into() };
+    let plan = |action| Event::Planned(PlanRequestId(4), Plan { actions: vec![action], wake: None });
+    [
+        Event::Client(
+            ClientRequestId(9),
+            Principal::new("ada", Role::User),
+            Request::Submit(Box::new(submit)),
+        ),
+        plan(place),
+        plan(allot),
+        Event::Report(worker(), Report::Allotted { attempt: job.attempt(1), host }),
+    ]
 }
 
 fn program() -> CodeSnapshot {
@@ -222,6 +262,7 @@ pub(super) fn demands() -> [Demand; 4] {
             gpu_processes: 2,
             max_slowdown: Some(Slowdown(1_300)),
             account: None,
+            up_to: None,
         },
         Demand { sharing: Sharing::Exclusive, gpus: GpuRequest::Part(Share(500)), ..default },
         Demand { spread: Spread::Free, gpus: GpuRequest::Whole(8), ..default },
@@ -274,6 +315,7 @@ fn inventories() -> Vec<Inventory> {
         isolation: Isolation::default(),
         fetches_code: false,
         application_ports: false,
+        changes_host_shares: false,
         orphan_grace: Span::from_secs(120),
         held_ranks: vec![],
     };
@@ -419,6 +461,7 @@ fn plans() -> Vec<Plan> {
         devices: vec![gpu("GPU-1"), gpu("GPU-2")],
         share: Share(500),
         ranks,
+        host: None,
     };
     let start = |parts, runtime, slowdown| Action::Place {
         job: JobId::member(12, 5),
@@ -494,6 +537,9 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     kinds.push(ended(JobState::Failed, ReasonCode::HeldAfterFaults));
     kinds.push(JobEventKind::Stopping(attempt, StopReason::ApplicationEnded));
     kinds.push(ended(JobState::Cancelled, ReasonCode::ApplicationEnded));
+    let (from, to) =
+        [(3, 1), (6, 20)].map(|(cpus, memory)| HostShare { cpus, memory: Bytes(memory << 30) }).into();
+    kinds.push(JobEventKind::Allotted { attempt, from, to, why: "its speed grows".into() });
     kinds
 }
 

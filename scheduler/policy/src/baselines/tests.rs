@@ -319,8 +319,13 @@ fn a_new_policy_stops_no_job_of_a_higher_priority_that_ran_before_it_existed() {
     let mut policy = policy("srtf-oracle");
     let first = urgent(TestJob::new(1, 0.0, gpus(1), 1_000)).pending;
     let device = node(1, &[1_000]).devices[0].id.clone();
-    let part =
-        RankPlacement { node: node(1, &[]).id, devices: vec![device], share: Share::WHOLE, ranks: vec![] };
+    let part = RankPlacement {
+        node: node(1, &[]).id,
+        devices: vec![device],
+        share: Share::WHOLE,
+        ranks: vec![],
+        host: None,
+    };
     let (id, started_at) = (first.id, first.submitted_at);
     let running = first.placed(Placement { parts: vec![part] }, started_at);
     let shorter = TestJob::new(2, 1.0, gpus(1), 1).pending;

@@ -495,7 +495,13 @@ impl Precedence {
 fn devices_for(job: &OrderedJob, node: &NodeView, count: u32) -> Placement {
     let devices = node.first_devices(&job.demand, count);
     Placement {
-        parts: vec![RankPlacement { node: node.id, devices, share: Share::WHOLE, ranks: Vec::new() }],
+        parts: vec![RankPlacement {
+            node: node.id,
+            devices,
+            share: Share::WHOLE,
+            ranks: Vec::new(),
+            host: None,
+        }],
     }
 }
 

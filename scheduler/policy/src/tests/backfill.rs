@@ -62,6 +62,7 @@ fn the_reasons_mention_the_reservation() {
         devices: vec![view.nodes[0].devices[1].id.clone()],
         share: cohabit_types::Share::WHOLE,
         ranks: vec![],
+        host: None,
     };
     let other = job(9, anywhere(1)).placed(cohabit_types::Placement { parts: vec![part] }, Time::EPOCH);
     let running = crate::RunningJob { ends_at: Some(view.now + Span::from_secs(60)), ..other };

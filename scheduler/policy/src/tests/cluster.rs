@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{Demand, Estimate, JobId, ModelDescription, Placement, Span, Time};
+use cohabit_types::{Demand, Estimate, HostShare, JobId, ModelDescription, Placement, Span, Time};
 
 use super::kit;
 use crate::{
@@ -195,6 +195,7 @@ impl TestCluster {
         match action {
             Action::Place { job, placement, why, .. } => self.start(job, placement, why),
             Action::Preempt { job, .. } => self.stop(job),
+            Action::Allot { job, host, .. } => self.allot(job, host),
         }
     }
 
@@ -220,6 +221,22 @@ impl TestCluster {
         self.attempts.insert(id, attempt);
         self.book(&placement, |free| free.take_as_resident(id, &job.demand, &placement));
         self.change(ViewChange::Running(job.placed(placement, now)));
+    }
+
+    /// Workers answer at once.
+    fn allot(&mut self, id: JobId, host: HostShare) {
+        let mut running = self.view.running.get(&id).expect("only a running job is changed").clone();
+        let demand = running.demand;
+        assert!(demand.is_fungible() && running.phase == RunPhase::Running && running.allotting.is_none());
+        assert!(demand.least_host().is_within(host) && host.is_within(demand.most_host()), "{host}");
+        let before = running.placement.parts[0].host_share(&demand);
+        let node = self.view.nodes.iter().find(|node| node.id == running.placement.parts[0].node).unwrap();
+        assert!(host.saturating_sub(before).is_within(node.host_free()), "{host} is more than is free");
+        running.allotted_at = self.view.now;
+        let placement = running.placement.clone();
+        self.book(&placement, |free| free.change_host_share(placement.parts[0].node, before, host));
+        running.placement.parts[0].host = Some(host);
+        self.change(ViewChange::Running(running));
     }
 
     fn stop(&mut self, id: JobId) {

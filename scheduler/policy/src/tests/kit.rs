@@ -41,6 +41,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         owner: None,
         fetches_code: true,
         application_ports: true,
+        changes_host_shares: true,
         devices: free.iter().enumerate().map(device).collect(),
     }
 }
@@ -115,7 +116,7 @@ pub(crate) fn fits(
 /// The numbers of the jobs that start, in order.
 pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
     let number = |action: &Action| match action {
-        Action::Place { job, .. } | Action::Preempt { job, .. } => job.number,
+        Action::Place { job, .. } | Action::Preempt { job, .. } | Action::Allot { job, .. } => job.number,
     };
     plan.actions.iter().map(number).collect()
 }

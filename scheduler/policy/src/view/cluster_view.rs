@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    AccountKey, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, JobId, JobSpec, LaunchMode,
-    LinkBandwidths, ModelDescription, NodeId, Placement, Share, Span, Time, TrainingSpec,
+    AccountKey, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, HostShare, JobId, JobSpec,
+    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Share, Span, Time, TrainingSpec,
 };
 
 /// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
@@ -109,6 +109,8 @@ pub struct NodeView {
     pub fetches_code: bool,
     /// Whether applications may listen there for their processes on other nodes.
     pub application_ports: bool,
+    /// Whether the cores and the host memory of jobs there may change while they run.
+    pub changes_host_shares: bool,
     /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }
@@ -230,6 +232,8 @@ impl PendingJob {
             phase: RunPhase::Running,
             ends_at: None,
             reported_end: None,
+            allotted_at: started_at,
+            allotting: None,
             attained,
             traits,
         }
@@ -266,6 +270,11 @@ pub struct RunningJob {
     pub ends_at: Option<Time>,
     /// When it ends by its own progress, where it reports any.
     pub reported_end: Option<Time>,
+    /// When its cores and its host memory last changed.
+    pub allotted_at: Time,
+    /// What its worker was told to give it, and has not answered yet. Until then the placement says the
+    /// larger of both amounts.
+    pub allotting: Option<HostShare>,
     /// What its earlier attempts had.
     pub attained: AttainedTime,
     /// What is known about it.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{Demand, DeviceId, JobId, NodeId, Placement, RankPlacement, Spread};
+use cohabit_types::{Demand, DeviceId, HostShare, JobId, NodeId, Placement, RankPlacement, Spread};
 
 use crate::{DeviceView, NodeView};
 
@@ -90,6 +90,16 @@ impl<'v> FreeNodes<'v> {
             let held = node.devices.iter_mut().filter(|device| part.devices.contains(&device.id));
             held.for_each(|device| device.jobs.retain(|resident| *resident != job));
         });
+    }
+
+    /// A job holds so much of a node instead of so much.
+    pub fn change_host_share(&mut self, node: NodeId, from: HostShare, to: HostShare) {
+        if let Some(position) = self.position(node) {
+            let node = self.touched.entry(position).or_insert_with(|| Arc::new(self.view[position].clone()));
+            let node = Arc::make_mut(node);
+            node.free(from);
+            node.hold(to);
+        }
     }
 
     fn for_each_part(
@@ -217,7 +227,8 @@ impl NodeView {
     pub fn part(&self, demand: &Demand, devices: Vec<DeviceId>) -> RankPlacement {
         let taken = devices.first().and_then(|id| self.devices.iter().find(|device| device.id == *id));
         let share = taken.map_or(demand.share(), |device| device.share_for(demand));
-        RankPlacement { node: self.id, devices, share, ranks: Vec::new() }
+        let host = demand.up_to.map(|_| self.starting_share(demand, devices.len() as u32));
+        RankPlacement { node: self.id, devices, share, ranks: Vec::new(), host }
     }
 
     /// Whether it serves the demand, and enough cores and host memory are left.
@@ -257,7 +268,8 @@ impl NodeView {
                 return Err(format!("device {id} of node {name} has too little left"));
             }
         }
-        if !self.has_host_room(demand) {
+        self.check_host_share(demand, part)?;
+        if !self.has_host_room(demand) || !part.host_share(demand).is_within(self.host_free()) {
             return Err(format!(
                 "node {name} has too few cores or too little memory left, or runs too many jobs"
             ));
@@ -268,8 +280,7 @@ impl NodeView {
     /// Takes what a part of a placement uses.
     pub(crate) fn take(&mut self, demand: &Demand, part: &RankPlacement) {
         self.jobs += 1;
-        self.cpus_free = self.cpus_free.saturating_sub(demand.cpus);
-        self.memory_free = self.memory_free.saturating_sub(demand.memory);
+        self.hold(part.host_share(demand));
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
             device.take(demand, part.share);
         }
@@ -278,8 +289,7 @@ impl NodeView {
     /// Gives back what a part of a placement used.
     pub(crate) fn give_back(&mut self, demand: &Demand, part: &RankPlacement) {
         self.jobs = self.jobs.saturating_sub(1);
-        self.cpus_free = (self.cpus_free + demand.cpus).min(self.cpus);
-        self.memory_free = (self.memory_free + demand.memory).min(self.memory);
+        self.free(part.host_share(demand));
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
             device.give_back(demand, part.share);
         }

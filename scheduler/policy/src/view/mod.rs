@@ -1,12 +1,14 @@
 //! What a policy sees, and what fits where.
 //!
 //! Start with `cluster_view.rs`: nodes, devices, pending and running jobs, kept up to date by changes.
-//! `device_fit.rs` alone says whether a demand fits a device, `free_nodes.rs` whether it fits a node;
-//! `node_shortage.rs` finds what a node has too little of, and `shortage.rs` says it in words.
+//! `device_fit.rs` alone says whether a demand fits a device, `free_nodes.rs` whether it fits a node, and
+//! `host_fit.rs` how much of the host it gets there; `node_shortage.rs` finds what a node has too little of,
+//! and `shortage.rs` says it in words.
 
 mod cluster_view;
 mod device_fit;
 mod free_nodes;
+mod host_fit;
 mod node_shortage;
 mod shortage;
 

@@ -226,6 +226,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
         gpu_processes: random.between(1, 3) as u32,
         max_slowdown: (is_part && random.chance(0.3)).then(|| Slowdown(random.between(1_000, 2_500) as u32)),
         account: None,
+        up_to: None,
     }
 }
 

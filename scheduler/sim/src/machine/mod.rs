@@ -11,6 +11,7 @@ mod executor;
 mod gpu_states;
 mod gpus;
 mod hardware;
+mod host_shares;
 mod leases;
 mod memory;
 mod overload;
@@ -22,7 +23,9 @@ mod suspension;
 use std::collections::BTreeMap;
 
 use cohabit_policy::interference::GpuKind;
-use cohabit_types::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
+use cohabit_types::{
+    AttemptId, HostShare, JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time,
+};
 use cohabit_worker_core::{FoundRank, LEASE_TERM, Lease, OrphanTimer, RankStart, Stopping, WorkerEvent};
 
 use self::code_copies::SimCodeCopies;
@@ -53,6 +56,8 @@ pub(crate) struct SimMachine {
     processes: BTreeMap<RankId, Box<RankProcess>>,
     gpus: GpuStates,
     accounts: ProcessOutcomes,
+    /// What the ranks of attempts may use together, where it has changed since they started.
+    host_shares: BTreeMap<AttemptId, HostShare>,
     disk: DiskState,
     pub(crate) copies: SimCodeCopies,
     clock: WallClock,
@@ -130,6 +135,7 @@ impl SimMachine {
             processes: BTreeMap::new(),
             gpus: GpuStates::default(),
             accounts: ProcessOutcomes::default(),
+            host_shares: BTreeMap::new(),
             disk: DiskState::default(),
             copies: SimCodeCopies::default(),
             clock: WallClock::default(),
@@ -229,6 +235,7 @@ impl SimMachine {
     pub(crate) fn forget(&mut self, rank: RankId) {
         if self.processes.get(&rank).is_some_and(|process| !process.is_live()) {
             self.processes.remove(&rank);
+            self.forget_host_share(rank.attempt);
         }
     }
 

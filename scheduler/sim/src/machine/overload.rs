@@ -1,8 +1,8 @@
 //! Whether the processes of a machine together take more than it has, counted from the processes themselves.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use cohabit_types::{AttemptId, Bytes, Demand, Device, Share, Time};
+use cohabit_types::{AttemptId, Bytes, Device, HostShare, Share, Time};
 
 use super::SimMachine;
 use crate::process::RankProcess;
@@ -11,12 +11,11 @@ impl SimMachine {
     /// Describes the first resource of which the processes together take more than the machine has.
     pub(crate) fn overload(&self, now: Time) -> Option<String> {
         let over_device = self.shape.devices().iter().find_map(|device| self.overload_of(now, device));
-        let attempts: BTreeMap<AttemptId, Demand> =
-            self.busy(now).map(|(rank, process)| (rank.attempt, process.start.spec.demand)).collect();
-        let cpus: u32 = attempts.values().map(|demand| demand.cpus).sum();
-        let memory: Bytes = attempts.values().map(|demand| demand.memory).sum();
-        let over_host = cpus > self.shape.cpus || memory > self.shape.memory;
-        over_device.or_else(|| over_host.then(|| format!("{cpus} cores and {memory} of the host are taken")))
+        let attempts: BTreeSet<AttemptId> = self.busy(now).map(|(rank, _)| rank.attempt).collect();
+        let shares = attempts.into_iter().filter_map(|attempt| self.host_share(attempt));
+        let taken = shares.fold(HostShare::default(), HostShare::plus);
+        let has = HostShare { cpus: self.shape.cpus, memory: self.shape.memory };
+        over_device.or_else(|| (!taken.is_within(has)).then(|| format!("{taken} of the host are taken")))
     }
 
     /// Checks shares and memory of one device. A shared device also keeps a reserve of memory and limits the

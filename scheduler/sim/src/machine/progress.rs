@@ -15,23 +15,27 @@ impl SimMachine {
         };
         let met = |process: &RankProcess| process.start.devices.iter().any(|device| devices.contains(device));
         let affected = self.running().filter(|(rank, process)| *rank == changed || met(process));
-        let slowdowns: Vec<(RankId, f64)> =
-            affected.map(|(rank, it)| (rank, self.slowdown(rank, it))).collect();
-        for (rank, slowdown) in slowdowns {
-            let Some(process) = self.processes.get_mut(&rank) else { continue };
-            process.slowdown.record(now, slowdown, self.hardware.max_slowdown);
-            // A process that does no work still slows the others.
-            let rate = if process.is_idle() { 0.0 } else { process.speed / slowdown };
-            if process.reports_adaptively() {
-                process.reporting.restart(now);
-                if rate > 0.0 {
-                    let restarts = process.reporting.restarts;
-                    out.schedule(now + ReportSchedule::FIRST, rank, RankTimerKind::Progress { restarts });
-                }
+        let affected: Vec<RankId> = affected.map(|(rank, _)| rank).collect();
+        affected.into_iter().for_each(|rank| self.update_rate(now, rank, out));
+    }
+
+    /// Recomputes the rate of a process from the processes on its devices.
+    pub(super) fn update_rate(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        let Some(process) = self.processes.get(&rank).filter(|process| process.runs()) else { return };
+        let slowdown = self.slowdown(rank, process);
+        let Some(process) = self.processes.get_mut(&rank) else { return };
+        process.slowdown.record(now, slowdown, self.hardware.max_slowdown);
+        // A process that does no work still slows the others.
+        let rate = if process.is_idle() { 0.0 } else { process.speed / slowdown };
+        if process.reports_adaptively() {
+            process.reporting.restart(now);
+            if rate > 0.0 {
+                let restarts = process.reporting.restarts;
+                out.schedule(now + ReportSchedule::FIRST, rank, RankTimerKind::Progress { restarts });
             }
-            if let Some(done_at) = process.work.retime(now, rate) {
-                out.schedule(done_at.max(now), rank, RankTimerKind::Finish { timing: process.work.timing });
-            }
+        }
+        if let Some(done_at) = process.work.retime(now, rate) {
+            out.schedule(done_at.max(now), rank, RankTimerKind::Finish { timing: process.work.timing });
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use cohabit_policy::{Action, Plan};
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
-    ChangeResult, ClientRequestId, JobChange, JobId, JobPhase, JobSpec, JobState, NodeId, Order, RankId,
-    Reply, Request,
+    AttemptId, ChangeResult, ClientRequestId, JobChange, JobId, JobPhase, JobSpec, JobState, NodeId, Order,
+    RankId, Reply, Request,
 };
 
 use super::job::ReferenceJob;
@@ -96,6 +96,7 @@ impl ReferenceModel {
 
     /// Checks that no rank is ordered to two nodes.
     fn apply_orders(&mut self, effects: &[Effect]) -> Result<(), String> {
+        self.node_ranks.extend(effects.iter().filter_map(node_rank_ordered));
         for (rank, node) in effects.iter().flat_map(ranks_ordered) {
             match self.ordered.insert(rank, node) {
                 Some(earlier) if earlier != node => {
@@ -151,6 +152,12 @@ fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
         | Effect::Plan(_)
         | Effect::Close(..) => None,
     })
+}
+
+/// The number of a node in an attempt of which it is ordered to start ranks.
+fn node_rank_ordered(effect: &Effect) -> Option<((AttemptId, NodeId), u32)> {
+    let Effect::SendOrder(key, Order::Run(order)) = effect else { return None };
+    Some(((order.attempt, key.node), order.ranks.first()?.node_rank))
 }
 
 /// The ranks that a node is ordered to start.

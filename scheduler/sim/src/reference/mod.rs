@@ -22,7 +22,7 @@ mod true_outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
-use cohabit_types::{JobId, JobSpec, NodeId, RankId, Time};
+use cohabit_types::{AttemptId, JobId, JobSpec, NodeId, RankId, Time};
 
 use self::job::ReferenceJob;
 use self::observed::ObservedJob;
@@ -42,6 +42,8 @@ pub(crate) struct ReferenceModel {
     ends: BTreeMap<JobId, BTreeSet<JobEnd>>,
     /// The node to which each rank was ordered.
     ordered: BTreeMap<RankId, NodeId>,
+    /// The number of each node in the attempts that were ordered there.
+    node_ranks: BTreeMap<(AttemptId, NodeId), u32>,
     /// When the head was last started.
     head_started_at: Time,
 }
@@ -82,6 +84,7 @@ impl ReferenceModel {
             live: BTreeSet::new(),
             ends: BTreeMap::new(),
             ordered: BTreeMap::new(),
+            node_ranks: BTreeMap::new(),
             head_started_at: Time::EPOCH,
         }
     }
@@ -100,7 +103,7 @@ impl ReferenceModel {
         let steps = self.observe_changes(it, &changed)?;
         steps.iter().try_for_each(|step| self.check_step(it, step))?;
         self.check_live(it.head)?;
-        self.check_node_holdings(it.head)
+        self.check_node_holdings(it.head, it.nodes)
     }
 
     /// Checks that a machine may start this rank.
@@ -119,7 +122,7 @@ impl ReferenceModel {
     ///
     /// # Errors
     /// If one is not.
-    pub(crate) fn check_all(&self, now: Time, head: &Head) -> Result<(), String> {
+    pub(crate) fn check_all(&self, now: Time, head: &Head, nodes: &[SimNode]) -> Result<(), String> {
         for (id, job) in &self.jobs {
             match head.at(now).record(*id) {
                 Some(record) if ObservedJob::of(&record) == job.observed => {}
@@ -129,7 +132,7 @@ impl ReferenceModel {
             }
         }
         self.check_live(head)?;
-        self.check_node_holdings(head)
+        self.check_node_holdings(head, nodes)
     }
 
     /// Observes the changed jobs and returns each before and after the event.

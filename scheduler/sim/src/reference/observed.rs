@@ -1,7 +1,8 @@
 //! The part of a job's record that must be consistent from one event to the next.
 
 use cohabit_types::{
-    AttemptRecord, DeviceId, JobRecord, JobState, Outcome, RankRecord, ReasonCode, Share, StopReason, Time,
+    AttemptRecord, DeviceId, HostShare, JobRecord, JobState, Outcome, RankRecord, ReasonCode, Share,
+    StopReason, Time,
 };
 
 /// A job, from its record.
@@ -21,6 +22,8 @@ pub(super) struct ObservedAttempt {
     /// Why it was stopped; known once it has ended.
     pub(super) stopped: Option<StopReason>,
     pub(super) ranks: Vec<ObservedRank>,
+    /// What it holds on each of its nodes; empty if what it claims is fixed.
+    pub(super) host: Vec<HostShare>,
 }
 
 /// A rank, from its record.
@@ -62,6 +65,7 @@ impl ObservedAttempt {
             ended_at: record.ended_at,
             stopped: record.stopped.filter(|_| record.ended_at.is_some()),
             ranks: record.ranks.iter().map(ObservedRank::of).collect(),
+            host: record.host.clone(),
         }
     }
 

@@ -65,6 +65,7 @@ fn a_wrongly_charged_attempt_is_found_in_a_truncated_history() {
         ended_at: Some(Time::from_micros(0)),
         stopped,
         ranks: Vec::new(),
+        host: Vec::new(),
     };
     let attempts = [ended(1, None), ended(2, Some(StopReason::DeviceLost)), ended(3, None)];
     let history = |failures: &[(u32, u32)]| -> Vec<JobEvent> {

@@ -132,7 +132,7 @@ impl World<'_> {
         self.recorder.add(self.now, || "head        is back".into());
         self.inject_head_bugs();
         let head = self.head.whole(self.head_now())?;
-        let known = self.reference.check_all(self.head_now(), &head);
+        let known = self.reference.check_all(self.head_now(), &head, &self.nodes);
         self.invariant(known)?;
         self.head.restart(self.now);
         self.order.restart();

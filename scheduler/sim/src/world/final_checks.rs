@@ -76,7 +76,7 @@ impl World<'_> {
         self.head.recover(self.head_now())?;
         let jobs = self.clients.accepted();
         let head = &self.head.whole(self.head_now())?;
-        let known = self.reference.check_all(self.head_now(), head);
+        let known = self.reference.check_all(self.head_now(), head, &self.nodes);
         let checked = known
             .and_then(|()| checks::check_ends(head, self.head_now(), self.settings.retention, &jobs))
             .and_then(|()| self.check_booked_device_time(head))

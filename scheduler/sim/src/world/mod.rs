@@ -5,6 +5,7 @@
 //!
 //! Start reading with [`World::run`]; the other files of this directory handle one kind of event each.
 
+mod allotments;
 mod code;
 mod external_events;
 mod final_checks;
@@ -66,6 +67,7 @@ pub(crate) struct World<'s> {
     commits: Random,
     breaks: Random,
     gpus: Random,
+    allotments: Random,
     settings: Settings,
     plant: Option<PlantedBug>,
     /// How many nodes have something suspended.
@@ -140,6 +142,7 @@ impl<'s> World<'s> {
             commits: Random::stream(seed, "commits"),
             breaks: Random::stream(seed, "breaks"),
             gpus: Random::stream(seed, "gpus"),
+            allotments: Random::stream(seed, "allotments"),
             settings: Settings {
                 delay: scenario.delay,
                 planning: scenario.planning,
@@ -273,6 +276,7 @@ impl World<'_> {
                 self.deliver_mps_answer(node, device, order, chance)
             }
             DaemonSimEvent::CodeFetched(attempt) => self.code_fetched(node, attempt),
+            DaemonSimEvent::Allotted(attempt, in_force) => self.allotted(node, attempt, in_force),
             DaemonSimEvent::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);
                 Ok(())

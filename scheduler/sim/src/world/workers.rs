@@ -108,6 +108,7 @@ impl World<'_> {
             }
             WorkerEffect::Explain(rank, why) => self.nodes[node].machine.explain(rank, why),
             WorkerEffect::Mps(device, order) => self.schedule_mps_answer(node, device, order),
+            WorkerEffect::Allot(attempt, host) => self.begin_allotment(node, attempt, host)?,
             WorkerEffect::Forget(rank) => {
                 let generation = self.nodes[node].generation;
                 self.schedule_delivery(SimEvent::Daemon(node, generation, DaemonSimEvent::Forget(rank)));

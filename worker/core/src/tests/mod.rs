@@ -1,6 +1,7 @@
 //! Tests of the worker: one file for each concern, a kit of scenario words, and properties over random
 //! events.
 
+mod allotment;
 mod code;
 mod colocation;
 mod environment;

@@ -1,12 +1,13 @@
 //! Whatever happens in whatever order: the invariants hold, nothing runs twice, what ended is let go, and the
 //! actors of MPS daemons get one order at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cohabit_types::{
     AttemptId, Bytes, DeviceId, DeviceSharing, Enforcement, EnforcementRequirement, GpuReading, GpuRequest,
-    HeldRankPhase, JobId, Order, Outcome, RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
+    HeldRankPhase, HostShare, JobId, Order, Outcome, RankId, RunOrder, Share, Span, StartFailure, StopReason,
+    Time,
 };
 use proptest::prelude::*;
 
@@ -19,9 +20,16 @@ use crate::{
 /// Reasons for stops that the head orders: with the whole grace and with none.
 const STOP_REASONS: [StopReason; 3] = [StopReason::Cancelled, StopReason::Preempted, StopReason::Killed];
 
+/// What an attempt is to have.
+const HOST: HostShare = HostShare { cpus: 6, memory: Bytes(1 << 30) };
+
 /// The one job of which everything happens; attempts and ranks are drawn.
 fn rank_id() -> impl Strategy<Value = RankId> {
     (1..=4u32, 0..2u32).prop_map(|(attempt, rank)| JobId::new(7).attempt(attempt).rank(rank))
+}
+
+fn allot(attempt: AttemptId) -> WorkerEvent {
+    WorkerEvent::Order(Order::Allot { attempt, host: HOST })
 }
 
 /// Of two ranks on whole devices, or one on a part of one.
@@ -78,6 +86,8 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
         2 => (rank_id(), prop::sample::select(&STOP_REASONS[..]))
             .prop_map(|(rank, why)| WorkerEvent::Order(Order::Stop { attempt: rank.attempt, why })),
         3 => rank_id().prop_map(|rank| WorkerEvent::Order(Order::Acknowledge(rank))),
+        2 => rank_id().prop_map(|rank| allot(rank.attempt)),
+        3 => rank_id().prop_map(|rank| WorkerEvent::Allotted(rank.attempt, Some(HOST))),
         4 => (rank_id(), prop::bool::ANY).prop_map(|(rank, is_there)| {
             let result = if is_there { Ok(()) } else { Err(StartFailure::Other("no".into())) };
             WorkerEvent::CodeFetched(rank.attempt, result)
@@ -105,6 +115,8 @@ struct World {
     executors: BTreeMap<RankId, bool>,
     /// Orders to MPS actors that are not answered yet.
     ordered: BTreeMap<DeviceId, MpsOrder>,
+    /// Attempts whose limits are being changed.
+    changing: BTreeSet<AttemptId>,
     /// Copies of code, and whether they are there.
     copies: BTreeMap<AttemptId, bool>,
 }
@@ -119,6 +131,7 @@ impl World {
             now: at(0),
             executors: BTreeMap::new(),
             ordered: BTreeMap::new(),
+            changing: BTreeSet::new(),
             copies: BTreeMap::new(),
         };
         if let Some(attempt) = left {
@@ -142,6 +155,7 @@ impl World {
                 self.executors.get(rank) == Some(&true)
             }
             WorkerEvent::CodeFetched(attempt, _) => self.copies.get(attempt) == Some(&false),
+            WorkerEvent::Allotted(attempt, _) => self.changing.contains(attempt),
             WorkerEvent::Mps(device, word) => match (word, self.ordered.get(device)) {
                 (MpsEvent::Up | MpsEvent::Failed(_), asked) => {
                     asked.is_some_and(|order| *order != MpsOrder::Stop)
@@ -167,6 +181,7 @@ impl World {
                 Ok(()) => _ = self.copies.insert(*attempt, true),
                 Err(_) => _ = self.copies.remove(attempt),
             },
+            WorkerEvent::Allotted(attempt, _) => _ = self.changing.remove(attempt),
             WorkerEvent::Spawned(rank) => _ = self.executors.insert(*rank, true),
             WorkerEvent::SpawnFailed(rank, _) | WorkerEvent::Exited(rank, _) => {
                 _ = self.executors.remove(rank)
@@ -215,6 +230,9 @@ impl World {
             }
             WorkerEffect::Mps(device, order) => {
                 assert_eq!(self.ordered.insert(device, order), None, "an earlier order is not answered");
+            }
+            WorkerEffect::Allot(attempt, _) => {
+                assert!(self.changing.insert(attempt), "the limits of {attempt} are being changed");
             }
             WorkerEffect::Report(_) => {}
         }

@@ -216,6 +216,7 @@ impl Joined {
                 Report::Progress(_)
                 | Report::Sharing { .. }
                 | Report::PrivateUser { .. }
+                | Report::Allotted { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::ColocationSamples(_) => {}
@@ -235,6 +236,7 @@ impl Joined {
                 | Report::Progress(_)
                 | Report::Sharing { .. }
                 | Report::PrivateUser { .. }
+                | Report::Allotted { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::ColocationSamples(_)

@@ -8,11 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::DeviceRange;
-use cohabit_types::{AttemptId, Bytes, Demand, RankId};
+use cohabit_types::{AttemptId, Bytes, Demand, HostShare, RankId};
 use procfs::Current;
 use procfs::process::Process;
 
 use super::rank::RankCgroup;
+use super::share::{ChangedShare, change_share};
 use super::tree::{CgroupTree, Kernel, ensure};
 
 /// The controllers that limits need.
@@ -189,13 +190,27 @@ impl Cgroups {
     #[must_use]
     pub fn for_rank(&self, rank: RankId, demand: &Demand, closed_devices: Vec<DeviceRange>) -> RankCgroup {
         RankCgroup {
-            attempt: self.ranks.join(rank.attempt.to_string()),
+            attempt: self.folder_of(rank.attempt),
             rank: rank.rank,
             cpus: demand.cpus,
             memory: Some(demand.memory).filter(|memory| memory.0 > 0),
             processes: (self.room.processes / 2).max(1),
             closed_devices: if self.device_filter.is_ok() { closed_devices } else { Vec::new() },
         }
+    }
+
+    /// Limits the ranks of an attempt to this share, as far as the memory that they hold allows it. What
+    /// cannot be changed stays as it was. Blocks while the kernel takes memory back.
+    ///
+    /// # Errors
+    /// When the cgroup of the attempt is gone, or cannot be read.
+    pub fn change_share(&self, attempt: AttemptId, share: HostShare) -> io::Result<ChangedShare> {
+        change_share(&self.folder_of(attempt), share)
+    }
+
+    /// The cgroup of an attempt.
+    pub(super) fn folder_of(&self, attempt: AttemptId) -> PathBuf {
+        self.ranks.join(attempt.to_string())
     }
 
     /// The rank in whose cgroup this process is. No process can leave the cgroup of its rank by itself.

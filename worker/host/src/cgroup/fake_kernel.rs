@@ -16,10 +16,12 @@ use nix::errno::Errno;
 use super::tree::CgroupTree;
 
 /// The files of each controller with their initial content.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 10] = [
     ("cpu", "cpu.max", "max 100000"),
     ("cpu", "cpu.weight", "100"),
     ("memory", "memory.max", "max"),
+    ("memory", "memory.high", "max"),
+    ("memory", "memory.stat", ""),
     ("memory", "memory.swap.max", "max"),
     ("memory", "memory.oom.group", "0"),
     ("memory", "memory.peak", "0"),
@@ -32,6 +34,8 @@ pub(super) struct FakeKernel {
     cgroups: Mutex<BTreeMap<PathBuf, Cgroup>>,
     takes_control: bool,
     filters_devices: bool,
+    /// A file that cannot be written.
+    refused: Option<&'static str>,
 }
 
 #[derive(Default)]
@@ -54,6 +58,7 @@ impl FakeKernel {
             cgroups: Mutex::new([(path.into(), first)].into()),
             takes_control: true,
             filters_devices: true,
+            refused: None,
         }
     }
 
@@ -65,6 +70,17 @@ impl FakeKernel {
     /// The same, but this process may not filter devices.
     pub(super) fn without_device_filter(self) -> FakeKernel {
         FakeKernel { filters_devices: false, ..self }
+    }
+
+    /// The same, but nothing can be written to files of this name.
+    pub(super) fn refusing(self, file: &'static str) -> FakeKernel {
+        FakeKernel { refused: Some(file), ..self }
+    }
+
+    /// The kernel itself writes to a file.
+    pub(super) fn set(&self, file: &Path, text: &str) {
+        let (cgroup, name) = (file.parent().unwrap(), file.file_name().unwrap().to_string_lossy());
+        self.lock().get_mut(cgroup).unwrap().files.insert(name.into_owned(), text.to_owned());
     }
 
     pub(super) fn closed(&self, path: &Path) -> Vec<DeviceRange> {
@@ -173,6 +189,9 @@ impl CgroupTree for FakeKernel {
                 return Ok(());
             }
             _ => {}
+        }
+        if self.refused == Some(name) {
+            return Err(Errno::EPERM.into());
         }
         let mut cgroups = self.lock();
         let cgroup = cgroups.get_mut(path).ok_or(Errno::ENOENT)?;

@@ -10,17 +10,9 @@ use cohabit_gpu::DeviceRange;
 use cohabit_types::{Bytes, Outcome};
 use tokio::time::sleep;
 
+use super::limits::{core_limit, core_weight, memory_limit};
 use super::tree::{CgroupTree, Kernel, count, ensure};
 use crate::files::{FileContext, FileError};
-
-/// The period of the CPU quota, in microseconds.
-const PERIOD_US: u64 = 100_000;
-
-/// The CPU weight of one core, which is the default weight of a cgroup.
-const CORE_WEIGHT: u64 = 100;
-
-/// The largest CPU weight.
-const LARGEST_WEIGHT: u64 = 10_000;
 
 /// How many times removing a cgroup is tried: the kernel may need a moment after its last process has ended.
 const MAX_REMOVALS: u32 = 100;
@@ -97,11 +89,10 @@ impl RankCgroup {
     }
 
     fn limits(&self) -> Vec<(&'static str, String)> {
-        let weight = (u64::from(self.cpus) * CORE_WEIGHT).clamp(CORE_WEIGHT, LARGEST_WEIGHT);
-        let cores = (self.cpus > 0).then(|| u64::from(self.cpus) * PERIOD_US);
-        let cores = cores.map(|most| ("cpu.max", format!("{most} {PERIOD_US}")));
+        let cores = (self.cpus > 0).then(|| ("cpu.max", core_limit(self.cpus)));
         let memory = self.memory.map(|memory| ("memory.max", memory.0.to_string()));
-        let mut limits = vec![("cpu.weight", weight.to_string()), ("pids.max", self.processes.to_string())];
+        let mut limits =
+            vec![("cpu.weight", core_weight(self.cpus)), ("pids.max", self.processes.to_string())];
         limits.extend(cores.into_iter().chain(memory));
         limits
     }
@@ -123,9 +114,15 @@ impl RankCgroup {
         let peak = tree.read(&self.attempt.join("memory.peak")).ok();
         Outcome::OutOfMemory {
             code: outcome.shell_code(),
-            limit: self.memory.filter(|_| own_limit),
+            limit: self.memory_limit(tree).filter(|_| own_limit),
             peak: peak.and_then(|bytes| bytes.trim().parse().ok()).map(Bytes),
         }
+    }
+
+    /// The limit in force: it may have changed since the rank started.
+    fn memory_limit(&self, tree: &impl CgroupTree) -> Option<Bytes> {
+        let in_force = memory_limit(tree, &self.attempt).ok().filter(|limit| *limit > Bytes::ZERO);
+        self.memory.map(|started_with| in_force.unwrap_or(started_with))
     }
 
     /// The cgroup of the attempt stays as long as it contains other ranks.

@@ -90,6 +90,8 @@ fn version_2_adds_only_four_fields_to_complete_files_of_version_1() {
         if let Some(spec) = second.pointer_mut("/rank/spec") {
             assert_eq!(spec.as_object_mut().unwrap().remove("preemptible"), Some(false.into()), "{name}");
             assert_eq!(spec.as_object_mut().unwrap().remove("code"), Some(Value::Null), "{name}");
+            let demand = spec.pointer_mut("/demand").and_then(Value::as_object_mut).unwrap();
+            assert_eq!(demand.remove("up_to"), Some(Value::Null), "{name}");
         }
         if let Some(cgroup) = second.pointer_mut("/cgroup").and_then(Value::as_object_mut) {
             assert!(cgroup.remove("closed_devices").is_some_and(|closed| closed.is_array()), "{name}");

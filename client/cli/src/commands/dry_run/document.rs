@@ -9,7 +9,7 @@ use cohabit_client::types::{
 };
 use serde::Serialize;
 
-use crate::render::documents::PredictionDocument;
+use crate::render::documents::{HostShareDocument, PredictionDocument};
 use crate::render::rfc3339;
 
 /// The job that would be submitted and the decision on it.
@@ -36,6 +36,7 @@ pub(super) struct DryRunDocument {
     max_slowdown: Option<f64>,
     cpus: u32,
     memory: u64,
+    up_to: Option<HostShareDocument>,
     launch: LaunchMode,
     time_limit_s: Option<f64>,
     members: Option<u64>,
@@ -128,6 +129,7 @@ impl DryRunDocument {
             max_slowdown: spec.demand.max_slowdown.map(Slowdown::as_f64),
             cpus: spec.demand.cpus,
             memory: spec.demand.memory.0,
+            up_to: spec.demand.up_to.map(HostShareDocument::from),
             launch: spec.launch,
             time_limit_s: spec.time_limit.map(Span::as_secs_f64),
             members: spec.array.as_ref().map(Array::len),

@@ -66,7 +66,7 @@ impl Stops {
                 Action::Place { job, why, .. } if why.starts_with("waited too long") => {
                     self.starts_in_lane.insert(*job);
                 }
-                Action::Place { .. } => {}
+                Action::Place { .. } | Action::Allot { .. } => {}
             }
         }
         self.check_place(view, plan);
@@ -131,7 +131,7 @@ impl Stops {
                     let victim = &view.running[job];
                     free.give_back(&victim.demand, &victim.placement);
                 }
-                Action::Place { .. } | Action::Preempt { .. } => {}
+                Action::Place { .. } | Action::Preempt { .. } | Action::Allot { .. } => {}
             }
         }
         let (mut placer, job) = (placer(), &view.pending[&newcomer]);

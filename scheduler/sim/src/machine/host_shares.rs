@@ -1,0 +1,41 @@
+//! The cores and the host memory that the ranks of an attempt may use together, as the machine enforces them.
+
+use cohabit_types::{AttemptId, HostShare, RankId, Time};
+
+use super::{Outbox, SimMachine};
+use crate::process::RankProcess;
+
+impl SimMachine {
+    /// What the ranks of an attempt may use together; nothing if it has none here.
+    pub(crate) fn host_share(&self, attempt: AttemptId) -> Option<HostShare> {
+        let (_, process) = self.processes_of(attempt).next()?;
+        Some(self.host_shares.get(&attempt).copied().unwrap_or(process.start.spec.demand.least_host()))
+    }
+
+    /// Sets what the ranks of an attempt may use together.
+    pub(crate) fn set_host_share(
+        &mut self,
+        now: Time,
+        attempt: AttemptId,
+        share: HostShare,
+        out: &mut Outbox,
+    ) {
+        let ranks: Vec<RankId> = self.processes_of(attempt).map(|(rank, _)| *rank).collect();
+        if !ranks.is_empty() {
+            self.host_shares.insert(attempt, share);
+            ranks.into_iter().for_each(|rank| self.update_rate(now, rank, out));
+        }
+    }
+
+    /// Forgets the share of an attempt of which nothing is left.
+    pub(super) fn forget_host_share(&mut self, attempt: AttemptId) {
+        if self.processes_of(attempt).next().is_none() {
+            self.host_shares.remove(&attempt);
+        }
+    }
+
+    fn processes_of(&self, attempt: AttemptId) -> impl Iterator<Item = (&RankId, &RankProcess)> {
+        let ranks = attempt.rank(0)..=attempt.rank(u32::MAX);
+        self.processes.range(ranks).map(|(rank, process)| (rank, &**process))
+    }
+}
