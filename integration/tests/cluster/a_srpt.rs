@@ -4,6 +4,7 @@
 //! policy predicts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_client::types::{
     Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, PipelineStage, Span, Spread, Time,
@@ -75,6 +76,7 @@ fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
         hardware: Hardware::default(),
         policy: "a-srpt-turn".into(),
         knowledge: InterferenceContext::default(),
+        sensitivity: Arc::default(),
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 1,

@@ -192,13 +192,8 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank)
             }
             JobEventKind::Shares { rank, enforcement } => {
-                write!(
-                    f,
-                    "attempt {} rank {} shares its device{}",
-                    rank.attempt.attempt,
-                    rank.rank,
-                    how(enforcement)
-                )
+                let how = how(enforcement);
+                write!(f, "attempt {} rank {} shares its device{how}", rank.attempt.attempt, rank.rank)
             }
             JobEventKind::PrivateUser { rank, account, uid } => write!(
                 f,

@@ -181,6 +181,7 @@ impl Head {
             ends_at: by_progress.or(by_expectation),
             reported_end: by_progress,
             allotted_at: attempt.allotted_at.unwrap_or(attempt.started_at),
+            steps: progress.map(|it| (it.step, it.at)),
             allotting: attempt.ordered_allotment.as_ref().map(|ordered| ordered.to),
             ..placed
         })

@@ -53,8 +53,10 @@ mod plan;
 mod policies;
 mod policy;
 mod queue;
+mod sensitivity;
 mod sharing;
 mod total_order;
+mod tune;
 mod view;
 
 pub use forecast::{
@@ -72,6 +74,7 @@ pub use policies::{
 };
 pub use policy::{EndedRun, Policy};
 pub(crate) use queue::{ClassId, Discipline, Fifo, JobOrder, PendingQueue, QueueEntry, QueuePolicy};
+pub use sensitivity::{JobCurve, SensitivityError, SensitivityProfiles, SensitivityTable};
 pub use view::{
     AttainedTime, DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView,
     PendingJob, RunPhase, RunningJob, SharingConflict, SharingMode, SharingTerms, SharingUsers, Shortage,

@@ -1,9 +1,13 @@
 //! The trait of all policies.
 
+use std::sync::Arc;
+
 use cohabit_types::Span;
 
 use crate::interference::InterferenceContext;
-use crate::{JobFeatures, PendingJob, PendingReason, Plan, Proposal, Shortage, View, ViewChange};
+use crate::{
+    JobFeatures, PendingJob, PendingReason, Plan, Proposal, SensitivityProfiles, Shortage, View, ViewChange,
+};
 
 /// A job that ended, in whatever way.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +48,12 @@ pub trait Policy: Send {
     /// the first changes, and only helps: a policy must plan without it.
     fn recall(&mut self, ended: &[EndedRun]) {
         let _ = ended;
+    }
+
+    /// Uses these tables of how much cores and host memory speed jobs up, if the policy uses any. It comes
+    /// before the first changes.
+    fn set_sensitivity(&mut self, profiles: &Arc<SensitivityProfiles>) {
+        let _ = profiles;
     }
 
     /// Uses this knowledge of interference from now on, if the policy uses any. Plans may depend on it.

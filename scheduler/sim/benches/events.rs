@@ -63,6 +63,7 @@ fn row(shapes: &[MachineSpec], jobs: &[WorkloadJob], policy: String) -> String {
         jobs: jobs.to_vec(),
         policy,
         knowledge: InterferenceContext::default(),
+        sensitivity: std::sync::Arc::default(),
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: SEED,

@@ -1,17 +1,20 @@
 //! Parses clusters from text: `16x8:V100@25g` is 16 machines with 8 V100 each and a 25 Gb/s network.
 //!
 //! Groups are joined by `+`, the bandwidth between the devices of a machine follows a slash
-//! (`4x8:H100@400g/450GB`), and memory may follow the model (`2x4:A100-40G@100g`).
+//! (`4x8:H100@400g/450GB`), memory may follow the model (`2x4:A100-40G@100g`), and cores and memory of a
+//! machine follow a comma (`8x8:V100@25g,24c500G`).
 
 use std::str::FromStr;
 
 use cohabit_policy::interference::{GPU_MODELS, GpuModel};
-use cohabit_types::{Bandwidth, Bytes, LinkBandwidths};
+use cohabit_types::{Bandwidth, Bytes, HostShare, LinkBandwidths};
 
 use crate::machine_spec::{DEFAULT_INTERCONNECT_BANDWIDTH, DEFAULT_NETWORK_BANDWIDTH, MachineSpec};
 
 /// The largest accepted number of machines.
 const MAX_MACHINES: u32 = 100_000;
+/// The largest accepted number of cores of a machine.
+const MAX_CORES: u32 = 4_096;
 /// The largest accepted number of devices in a machine.
 const MAX_DEVICES_PER_MACHINE: u32 = 1_024;
 
@@ -29,6 +32,8 @@ struct Group {
     model: String,
     memory: Bytes,
     links: LinkBandwidths,
+    /// Cores and host memory of a machine, where they are given.
+    host: Option<HostShare>,
 }
 
 /// Why a text does not describe a cluster.
@@ -59,6 +64,14 @@ pub enum ParseClusterError {
         /// What is wrong with it.
         why: String,
     },
+    /// The cores and the memory of a machine are malformed.
+    #[error("'{text}' in '{group}' is not the cores and the memory of a machine: write them as 24c500G")]
+    Host {
+        /// The text.
+        text: String,
+        /// The group that contains it.
+        group: String,
+    },
     /// The memory of this GPU model is unknown.
     #[error("unknown GPU model '{model}': the known models are {known}; for another model give its memory, for example {model}-24G", known = known_models())]
     Model {
@@ -88,9 +101,13 @@ impl ClusterSpec {
 
 impl Group {
     fn shape(&self, number: usize) -> MachineSpec {
-        MachineSpec::new(&format!("node-{number}"), self.devices)
+        let machine = MachineSpec::new(&format!("node-{number}"), self.devices)
             .with_gpu(&self.model, self.memory)
-            .with_links(self.links)
+            .with_links(self.links);
+        match self.host {
+            Some(HostShare { cpus, memory }) => MachineSpec { cpus, memory, ..machine },
+            None => machine,
+        }
     }
 }
 
@@ -106,7 +123,9 @@ impl FromStr for Group {
     type Err = ParseClusterError;
     fn from_str(text: &str) -> Result<Group, ParseClusterError> {
         let form = || ParseClusterError::Form(text.to_owned());
-        let (size, rest) = text.split_once(':').ok_or_else(form)?;
+        let (hardware, host) =
+            text.split_once(',').map_or((text, None), |(hardware, host)| (hardware, Some(host)));
+        let (size, rest) = hardware.split_once(':').ok_or_else(form)?;
         let (machines, devices) = size.split_once('x').ok_or_else(form)?;
         let (gpu, links) = rest.split_once('@').map_or((rest, None), |(gpu, links)| (gpu, Some(links)));
         let (model, memory) = model_and_memory(gpu.trim()).ok_or_else(form)??;
@@ -116,6 +135,7 @@ impl FromStr for Group {
             model,
             memory,
             links: links_of(links, text)?,
+            host: host.map(|host| host_of(host, text)).transpose()?,
         })
     }
 }
@@ -133,6 +153,16 @@ fn model_and_memory(text: &str) -> Option<Result<(String, Bytes), ParseClusterEr
     }
     let known = GpuModel::by_name(text).map(|model| (model.name.to_owned(), model.memory));
     (!text.is_empty()).then(|| known.ok_or_else(|| ParseClusterError::Model { model: text.to_owned() }))
+}
+
+/// Parses `24c500G`: cores and memory of a machine.
+fn host_of(text: &str, group: &str) -> Result<HostShare, ParseClusterError> {
+    let host = text.trim().split_once('c').and_then(|(cpus, memory)| {
+        let cpus = cpus.parse().ok().filter(|cpus| (1..=MAX_CORES).contains(cpus))?;
+        let memory = memory.parse::<Bytes>().ok().filter(|memory| memory.0 > 0)?;
+        Some(HostShare { cpus, memory })
+    });
+    host.ok_or_else(|| ParseClusterError::Host { text: text.to_owned(), group: group.to_owned() })
 }
 
 fn links_of(text: Option<&str>, group: &str) -> Result<LinkBandwidths, ParseClusterError> {
@@ -188,6 +218,13 @@ mod tests {
     }
 
     #[test]
+    fn cores_and_memory_of_a_machine_follow_a_comma() {
+        let shape = &shapes("8x8:V100@25g,24c500G")[7];
+        assert_eq!((shape.cpus, shape.memory, shape.devices), (24, Bytes(500 << 30), 8));
+        assert_eq!(shapes("1x1:V100,4c1T+1x1:V100")[0].cpus, 4);
+    }
+
+    #[test]
     fn memory_is_optional_for_known_models_and_required_for_others() {
         assert_eq!(shapes("1x1:V100-32G")[0].device_memory, Some(Bytes(32 << 30)));
         assert_eq!(shapes("1x1:v100")[0].model, "V100");
@@ -210,6 +247,12 @@ mod tests {
             ("1x1:V100@fast", "in '1x1:V100@fast': 'fast' is not a bandwidth"),
             ("1x1:V100@25g/x", "'x' is not a bandwidth"),
             ("1x1:V100+", "invalid machine group ''"),
+            (
+                "1x1:V100,24",
+                "'24' in '1x1:V100,24' is not the cores and the memory of a machine: write them as",
+            ),
+            ("1x1:V100,0c1G", "write them as 24c500G"),
+            ("1x1:V100,2c0", "write them as 24c500G"),
         ] {
             assert!(refusal(text).contains(words), "{text}: {}", refusal(text));
         }

@@ -4,10 +4,11 @@
 //! the recovered head must equal the lost one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
-use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
+use cohabit_policy::{Plan, Policy, SensitivityProfiles, View, ViewChange, parse_policy_with};
 use cohabit_scheduler_core::{Config, Effect, Event, Head, SnapshotPart, ViewTracker};
 use cohabit_types::{JobChange, Principal, Request, Span, Time, WorkerKey};
 
@@ -53,6 +54,7 @@ struct Settings {
     config: Config,
     policy: String,
     knowledge: InterferenceContext,
+    sensitivity: Arc<SensitivityProfiles>,
     snapshot_every: usize,
     plant: Option<PlantedBug>,
 }
@@ -85,11 +87,12 @@ impl HeadHost {
                 config: scenario.config.clone(),
                 policy: policy_text.clone(),
                 knowledge: scenario.knowledge.clone(),
+                sensitivity: scenario.sensitivity.clone(),
                 snapshot_every: scenario.snapshot_every.max(1),
                 plant: scenario.plant,
             },
             head,
-            policy: policy(&policy_text, &scenario.knowledge),
+            policy: policy(&policy_text, &scenario.knowledge, &scenario.sensitivity),
             view: View::default(),
             view_tracker: ViewTracker::default(),
             pending_changes: Vec::new(),
@@ -163,7 +166,7 @@ impl HeadHost {
     /// Plans with FIFO, which needs nothing but the present state.
     pub(crate) fn plan_fifo(&self, now: Time) -> Plan {
         let view = self.head.view(now);
-        let mut policy = policy("fifo", &self.settings.knowledge);
+        let mut policy = policy("fifo", &self.settings.knowledge, &self.settings.sensitivity);
         policy.learn(&view, &view.as_changes());
         policy.plan(&view)
     }
@@ -270,7 +273,8 @@ impl HeadHost {
         self.welcomed.clear();
         self.back_at = true_now;
         self.generation += 1;
-        self.policy = policy(&self.settings.policy, &self.settings.knowledge);
+        let Settings { policy: text, knowledge, sensitivity, .. } = &self.settings;
+        self.policy = policy(text, knowledge, sensitivity);
         self.view = View::default();
         self.view_tracker = ViewTracker::default();
         self.pending_changes.clear();
@@ -342,8 +346,14 @@ fn with_planted_bug(policy: &str, plant: Option<PlantedBug>) -> String {
     })
 }
 
-fn policy(name: &str, knowledge: &InterferenceContext) -> Box<dyn Policy> {
-    parse_policy_with(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
+fn policy(
+    name: &str,
+    knowledge: &InterferenceContext,
+    sensitivity: &Arc<SensitivityProfiles>,
+) -> Box<dyn Policy> {
+    let mut policy = parse_policy_with(name, knowledge).expect("a scenario names a known policy");
+    policy.set_sensitivity(sensitivity);
+    policy
 }
 
 /// Panics with the invariant that does not hold, if there is one.

@@ -21,6 +21,9 @@ const LONGEST_PAUSE: Span = Span::from_secs(360);
 /// A pause that is too long is a violation if nobody notices it for this long.
 const LATENESS: Span = Span::from_secs(60);
 
+/// A job gives something up only this long after the last change.
+const PAUSE_OF_CHANGES: Span = Span::from_secs(2);
+
 /// Only gangs of at most this part of all devices are kept room while they wait.
 const LARGEST_DRAIN: usize = 16;
 
@@ -200,12 +203,16 @@ fn check_idle(view: &View, plan: &Plan) -> Result<(), String> {
     idle.next().map_or(Ok(()), |job| Err(format!("job {} waits although it fits an idle device", job.id)))
 }
 
-/// Whether free devices may be kept: for what stopping jobs leave, or for a gang.
+/// Whether free devices may be kept: for what stopping jobs, or smaller ones, leave, or for a gang.
 fn keeps_room(view: &View) -> bool {
     let all: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
     let is_small_gang =
         |job: &PendingJob| (2..=all / LARGEST_DRAIN).contains(&(job.demand.total_devices() as usize));
-    view.running.values().any(|job| job.phase == RunPhase::Stopping)
+    let gives_up = |job: &RunningJob| {
+        let changed = view.now.since(job.allotted_at) < PAUSE_OF_CHANGES && job.demand.is_fungible();
+        job.allotting.is_some() || changed
+    };
+    view.running.values().any(|job| job.phase == RunPhase::Stopping || gives_up(job))
         || view.pending.values().any(is_small_gang)
 }
 

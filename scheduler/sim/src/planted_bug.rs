@@ -50,4 +50,6 @@ pub enum PlantedBug {
     UnfetchedCode,
     /// A worker daemon does not remove the copies of code of attempts that have ended.
     KeptCopies,
+    /// The head takes a change of what a job holds for done when it has ordered it.
+    GrantBeforeShrink,
 }

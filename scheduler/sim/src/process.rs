@@ -2,6 +2,7 @@
 //!
 //! Its remaining work shrinks at a rate that the machine sets anew whenever the jobs on its devices change.
 
+use cohabit_policy::JobCurve;
 use cohabit_policy::interference::{SetMember, SoloMetrics};
 use cohabit_types::{Enforcement, HeldRankPhase, JobSpec, Outcome, Progress, RankId, Span, Time};
 use cohabit_worker_core::{FoundRank, GpuAccess, RankExit, RankStart};
@@ -50,6 +51,8 @@ pub(crate) struct RankProcess {
     /// Its true behaviour beside others.
     pub(crate) member: SetMember,
     pub(crate) slowdown: SlowdownTracker,
+    /// How fast it is with a share of its machine's cores and memory, where that matters.
+    pub(crate) curve: Option<JobCurve>,
 }
 
 /// What a process finds when it starts.
@@ -179,6 +182,7 @@ impl RankProcess {
             reporting: ReportSchedule::default(),
             member,
             slowdown: SlowdownTracker::default(),
+            curve: None,
         }
     }
 

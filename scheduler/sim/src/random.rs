@@ -46,6 +46,13 @@ impl Random {
         Span::from_micros(drawn as u64).max(shortest).min(longest)
     }
 
+    /// A standard normal number (Box-Muller).
+    #[must_use]
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.fraction()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.fraction()).cos()
+    }
+
     /// A uniformly chosen element.
     ///
     /// # Panics

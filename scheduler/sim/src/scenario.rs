@@ -3,9 +3,12 @@
 //! What is drawn during the run (message delays above all) comes from the seed. A scenario without faults and
 //! with the submissions of a trace is an evaluation.
 
+use std::sync::Arc;
+
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
 
+use cohabit_policy::SensitivityProfiles;
 use cohabit_policy::interference::InterferenceContext;
 
 use crate::hostile::HostileRequest;
@@ -28,6 +31,8 @@ pub struct Scenario {
     pub policy: String,
     /// What the policy may know of the interference between jobs.
     pub knowledge: InterferenceContext,
+    /// What the policy may know of how much cores and host memory speed jobs up.
+    pub sensitivity: Arc<SensitivityProfiles>,
     /// How long an executor waits for a worker daemon before it stops its rank.
     pub orphan_grace: Span,
     /// The orphan grace that workers report; the true one if `None`.
@@ -284,6 +289,7 @@ impl Scenario {
             config: Config { archive_after: Span::from_secs(365 * 86_400), ..Config::default() },
             policy: "fifo".into(),
             knowledge: InterferenceContext::default(),
+            sensitivity: Arc::default(),
             orphan_grace: Span::from_secs(120),
             announced_grace: None,
             heartbeat: Span::from_secs(5),

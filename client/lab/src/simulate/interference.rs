@@ -46,9 +46,10 @@ pub(super) fn hardware(
         (Truth::Law, Some(measured)) => measured.law_truth(),
         (Truth::Model(folder), Some(measured)) => measured.truth_from(model(folder)?),
         (Truth::Model(folder), None) => model(folder)?,
-        (Truth::Table(_) | Truth::Law, None) => usual.truth,
+        (Truth::Table(_) | Truth::Law, None) => usual.truth.clone(),
     };
-    Ok(Hardware { truth, max_slowdown: arguments.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN) })
+    let max_slowdown = arguments.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN);
+    Ok(Hardware { truth, max_slowdown, ..usual })
 }
 
 /// What policies know: the measurements of jobs running alone, and predicted slowdowns.

@@ -194,6 +194,7 @@ impl<'a> Runner<'a> {
             jobs: under(variant, &jobs.workload.jobs),
             policy: variant.policy.to_owned(),
             knowledge: self.input.knowledge.clone(),
+            sensitivity: Arc::default(),
             estimator: self.arguments.estimator.0,
             behavior: self.arguments.behavior.behavior(),
             seed,

@@ -18,6 +18,7 @@ use crate::gittins::GittinsOrder;
 use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
 use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
+use crate::tune::Tuned;
 use crate::{Fifo, FirstFit, JobOrder, Policy, QueuePolicy};
 use Parse::{Aware, Plain};
 use hybrid::parse_hybrid;
@@ -123,8 +124,12 @@ pub fn parse_policy_with(
         Plain(parse) => parse(&mut parameters)?,
         Aware(parse) => parse(context, &mut parameters)?,
     };
+    let tune = parameters.choose("tune", &Toggle::NAMES)?.unwrap_or(Toggle::Off);
     parameters.finish()?;
-    Ok(policy)
+    Ok(match tune {
+        Toggle::On => Box::new(Tuned::new(policy)),
+        Toggle::Off => policy,
+    })
 }
 
 /// Whether plans of the policy that this text names depend on interference.

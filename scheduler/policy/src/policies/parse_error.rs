@@ -47,11 +47,7 @@ impl PolicyParseError {
     }
 
     pub(super) fn key(policy: &str, key: &str, known: &[&str]) -> PolicyParseError {
-        let instead = match known {
-            [] => "it has none".to_owned(),
-            known => instead(key, known),
-        };
-        PolicyParseError::Key { policy: policy.to_owned(), key: key.to_owned(), instead }
+        PolicyParseError::Key { policy: policy.to_owned(), key: key.to_owned(), instead: instead(key, known) }
     }
 }
 

@@ -87,7 +87,7 @@ fn an_unknown_parameter_is_answered_with_the_known_ones() {
     let why = refusal("las:quantun=3");
     assert!(why.starts_with("the policy las has no parameter 'quantun': did you mean quantum?"), "{why}");
     assert!(why.contains("gpu-hours, factor, queues, quantum"), "{why}");
-    assert_eq!(refusal("fifo:theta=1"), "the policy fifo has no parameter 'theta': it has none");
+    assert_eq!(refusal("fifo:theta=1"), "the policy fifo has no parameter 'theta': use one of tune");
     assert!(refusal("spd:theta=1").contains("has no parameter 'theta'"));
 }
 

@@ -234,6 +234,7 @@ impl PendingJob {
             reported_end: None,
             allotted_at: started_at,
             allotting: None,
+            steps: None,
             attained,
             traits,
         }
@@ -275,10 +276,20 @@ pub struct RunningJob {
     /// What its worker was told to give it, and has not answered yet. Until then the placement says the
     /// larger of both amounts.
     pub allotting: Option<HostShare>,
+    /// The step of its training that it last reported, and when.
+    pub steps: Option<(u64, Time)>,
     /// What its earlier attempts had.
     pub attained: AttainedTime,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
+}
+
+impl RunningJob {
+    /// The cores and the host memory that it holds on its first node.
+    #[must_use]
+    pub fn host_share(&self) -> HostShare {
+        self.placement.parts.first().map_or_else(HostShare::default, |part| part.host_share(&self.demand))
+    }
 }
 
 /// Whether a job that holds devices goes on.

@@ -5,6 +5,7 @@
 
 mod applications;
 mod faults;
+mod host_ranges;
 mod jobs;
 mod outages;
 mod random_time;
@@ -47,6 +48,7 @@ impl Scenario {
         let count = random.between(crowd.jobs.0, crowd.jobs.1) as u32;
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
         applications::draw(seed, &mut scenario);
+        host_ranges::draw(seed, &mut scenario);
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
         suspensions::draw_suspensions(seed, &mut scenario);

@@ -121,6 +121,7 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         config: Config { retention: RETENTION, archive_after: RETENTION, ..Config::default() },
         policy: evaluation.policy.clone(),
         knowledge: evaluation.knowledge.clone(),
+        sensitivity: evaluation.sensitivity.clone(),
         hardware: evaluation.hardware.clone(),
         delay: (MESSAGE_DELAY, MESSAGE_DELAY),
         planning: (MESSAGE_DELAY, MESSAGE_DELAY),

@@ -6,13 +6,7 @@ use crate::random::Random;
 /// The factor by which the estimate of this job is wrong; `sigma` is the standard deviation of its logarithm.
 pub(super) fn factor(seed: u64, job: usize, sigma: f64) -> f64 {
     let mut random = Random::stream(seed, &format!("error of job {job}"));
-    (sigma * normal(&mut random)).exp()
-}
-
-/// A standard normal number (Box-Muller).
-fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - random.fraction()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.fraction()).cos()
+    (sigma * random.normal()).exp()
 }
 
 #[cfg(test)]

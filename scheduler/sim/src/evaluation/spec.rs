@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::JobTraits;
 use cohabit_policy::interference::InterferenceContext;
+use cohabit_policy::{JobTraits, SensitivityProfiles};
 use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{ColocationSample, Demand, JobId, Time};
 
@@ -26,6 +26,8 @@ pub struct Evaluation {
     pub policy: String,
     /// What the policy may know of the interference between jobs.
     pub knowledge: InterferenceContext,
+    /// What the policy may know of how much cores and host memory speed jobs up.
+    pub sensitivity: Arc<SensitivityProfiles>,
     /// The source of the estimates.
     pub estimator: EstimatorKind,
     /// Which jobs report their progress, and what stops cost.

@@ -1,9 +1,15 @@
 //! The cores and the host memory that the ranks of an attempt may use together, as the machine enforces them.
 
-use cohabit_types::{AttemptId, HostShare, RankId, Time};
+use std::sync::Arc;
+
+use cohabit_policy::JobCurve;
+use cohabit_types::{AttemptId, Bytes, HostShare, JobSpec, RankId, Time};
 
 use super::{Outbox, SimMachine};
 use crate::process::RankProcess;
+
+/// The speed of a job that has less memory than it needs.
+const THRASHING: f64 = 0.1;
 
 impl SimMachine {
     /// What the ranks of an attempt may use together; nothing if it has none here.
@@ -25,6 +31,20 @@ impl SimMachine {
             self.host_shares.insert(attempt, share);
             ranks.into_iter().for_each(|rank| self.update_rate(now, rank, out));
         }
+    }
+
+    /// How fast a job is with a share of this machine, where that matters to it.
+    pub(super) fn curve(&self, spec: &JobSpec) -> Option<JobCurve> {
+        let table = self.hardware.sensitivity.find_for(spec)?;
+        let devices = self.shape.devices.max(1);
+        let (cpus, memory) = (self.shape.cpus / devices, Bytes(self.shape.memory.0 / u64::from(devices)));
+        Some(JobCurve::new(Arc::clone(table), spec.demand.devices(), HostShare { cpus, memory }))
+    }
+
+    /// How fast a process is with its share: 1 with the proportional one.
+    pub(super) fn host_speed(&self, attempt: AttemptId, process: &RankProcess) -> f64 {
+        let Some(curve) = &process.curve else { return 1.0 };
+        self.host_share(attempt).map_or(1.0, |share| curve.speed(share).max(THRASHING))
     }
 
     /// Forgets the share of an attempt of which nothing is left.

@@ -160,7 +160,9 @@ impl SimMachine {
     ) -> Result<(), String> {
         let rank = start.rank;
         let leased_at = self.lease_clock(self.reached_at(now));
-        let process = RankProcess::new(start, conditions, leased_at, self.orphan_grace);
+        let curve = self.curve(&start.spec);
+        let process =
+            RankProcess { curve, ..RankProcess::new(start, conditions, leased_at, self.orphan_grace) };
         self.check_access(rank, &process)?;
         let takes = if self.has_broken_program(now) { Span::ZERO } else { process.program.start.result().0 };
         out.schedule(now + takes, rank, RankTimerKind::Start);

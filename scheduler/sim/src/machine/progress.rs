@@ -22,11 +22,11 @@ impl SimMachine {
     /// Recomputes the rate of a process from the processes on its devices.
     pub(super) fn update_rate(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let Some(process) = self.processes.get(&rank).filter(|process| process.runs()) else { return };
-        let slowdown = self.slowdown(rank, process);
+        let (slowdown, host_speed) = (self.slowdown(rank, process), self.host_speed(rank.attempt, process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
         process.slowdown.record(now, slowdown, self.hardware.max_slowdown);
         // A process that does no work still slows the others.
-        let rate = if process.is_idle() { 0.0 } else { process.speed / slowdown };
+        let rate = if process.is_idle() { 0.0 } else { process.speed * host_speed / slowdown };
         if process.reports_adaptively() {
             process.reporting.restart(now);
             if rate > 0.0 {

@@ -61,13 +61,26 @@ impl ReferenceJob {
             UserRequests { cancelled: false, requeued_after_end: true, held: false, ..self.requests };
     }
 
-    /// Takes in a change: the first failed rank, and the cause of a failed attempt.
+    /// Takes in a change: the first failed rank, and the cause of a failed attempt. A store may end and be
+    /// started again by one event.
     pub(super) fn note(&mut self, before: &ObservedJob, after: &ObservedJob) {
-        if after.attempts.len() > before.attempts.len() {
-            self.first_bad = None;
+        let latest_before = before.attempts.len().saturating_sub(1);
+        for place in latest_before..after.attempts.len() {
+            if place >= before.attempts.len() {
+                self.first_bad = None;
+            }
+            self.note_attempt(before.attempts.get(place), &after.attempts[..=place], after.state);
         }
-        let Some(attempt) = after.attempts.last() else { return };
-        let known = before.attempts.get(after.attempts.len() - 1);
+    }
+
+    /// The last of these attempts has gone on.
+    fn note_attempt(
+        &mut self,
+        known: Option<&ObservedAttempt>,
+        attempts: &[ObservedAttempt],
+        state: JobState,
+    ) {
+        let Some(attempt) = attempts.last() else { return };
         if self.first_bad.is_none() {
             self.first_bad = first_bad(attempt);
         }
@@ -75,7 +88,7 @@ impl ReferenceJob {
         match FailureCause::of(attempt, self.first_bad.as_ref()).filter(|_| has_ended) {
             Some(FailureCause::Own) => {
                 self.own_failures += 1;
-                self.requests.held |= after.state == JobState::Held && ran_isolated(&after.attempts);
+                self.requests.held |= state == JobState::Held && ran_isolated(attempts);
             }
             Some(FailureCause::Cluster) => self.node_failures += 1,
             Some(FailureCause::NoSpace | FailureCause::LostOrder) | None => {}

@@ -55,6 +55,7 @@ fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob
         jobs,
         policy: policy.into(),
         knowledge: InterferenceContext::default(),
+        sensitivity: std::sync::Arc::default(),
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 1,

@@ -77,6 +77,7 @@ fn evaluation(
         jobs: jobs.to_vec(),
         policy: policy.into(),
         knowledge: InterferenceContext::default(),
+        sensitivity: Arc::default(),
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 1,

@@ -13,11 +13,13 @@
 //! Start reading with [`workload`].
 
 mod assigned_model;
+mod host_ranges;
 mod job;
 mod layers;
 mod measured;
 mod model_assignment;
 mod networks;
+mod noisy_tables;
 mod pace;
 mod profile;
 mod sharing_jobs;
@@ -26,11 +28,13 @@ mod tests;
 
 use cohabit_types::{ModelDescription, Span, Time};
 
+pub use self::host_ranges::SensitivityTables;
 pub use self::job::WorkloadJob;
 #[cfg(feature = "learned")]
 pub use self::measured::read_measurements;
 pub use self::measured::{Measurements, MeasurementsError};
 use self::model_assignment::ModelAssignment;
+pub use self::noisy_tables::noisy_tables;
 pub use self::pace::Pace;
 use crate::machine_spec::MachineSpec;
 use crate::trace::Trace;

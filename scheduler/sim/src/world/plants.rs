@@ -3,8 +3,8 @@
 use cohabit_policy::{Action, Plan, RunPhase, RunningJob};
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
-    DeviceId, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, RankId, Report, RunOrder, Share, Span,
-    WorkerKey,
+    AttemptId, DeviceId, HostShare, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, RankId, Report,
+    RunOrder, Share, Span, WorkerKey,
 };
 use cohabit_worker_core::WorkerEvent;
 
@@ -29,11 +29,22 @@ impl World<'_> {
 
     /// Adds the planted bug, if any, to an order of the head.
     pub(super) fn inject_worker_bugs(&mut self, effect: &Effect) {
+        if let Effect::SendOrder(key, Order::Allot { attempt, host }) = effect {
+            self.believe_order(*key, *attempt, *host);
+        }
         let Effect::SendOrder(key, Order::Run(order)) = effect else { return };
         match self.plant {
             Some(PlantedBug::DoubledAttempt) => self.double(*key, order),
             Some(PlantedBug::UnfencedReport) => self.relabel(*key, order),
             Some(_) | None => {}
+        }
+    }
+
+    /// With the planted bug, the head hears at once that what it orders is done.
+    fn believe_order(&mut self, key: WorkerKey, attempt: AttemptId, host: HostShare) {
+        if self.plant == Some(PlantedBug::GrantBeforeShrink) {
+            let done = HeadSimEvent::Relabelled(key, Report::Allotted { attempt, host });
+            self.queue.put(self.now, SimEvent::Head(self.head.generation, done));
         }
     }
 

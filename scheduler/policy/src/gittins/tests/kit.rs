@@ -14,8 +14,8 @@ use crate::interference::InterferenceContext;
 use crate::tests::cluster::{Ran, TestJob};
 use crate::tests::kit::node;
 use crate::{
-    EndedRun, NodeView, PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View,
-    ViewChange, parse_policy,
+    EndedRun, NodeView, PendingJob, PendingReason, Placer, Plan, Policy, Proposal, SensitivityProfiles,
+    Shortage, View, ViewChange, parse_policy,
 };
 
 pub(super) fn policy(text: &str) -> Box<dyn Policy> {
@@ -138,6 +138,10 @@ impl Policy for Box<dyn Policy> {
 
     fn set_interference(&mut self, context: &InterferenceContext) {
         (**self).set_interference(context);
+    }
+
+    fn set_sensitivity(&mut self, profiles: &Arc<SensitivityProfiles>) {
+        (**self).set_sensitivity(profiles);
     }
 }
 

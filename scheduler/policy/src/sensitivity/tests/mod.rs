@@ -1,0 +1,5 @@
+//! Tables, their curves and the hand-out.
+
+mod hand_out;
+mod kit;
+mod table;

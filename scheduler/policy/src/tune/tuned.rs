@@ -1,0 +1,97 @@
+//! The policy: another one decides which job starts when and where, and this one tunes the shares.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cohabit_types::{NodeId, Time};
+
+use super::known_sensitivity::KnownSensitivity;
+use super::relaxed_view::RelaxedView;
+use super::residents::Residents;
+use super::tuning::Tuning;
+use crate::interference::InterferenceContext;
+use crate::sensitivity::SensitivityProfiles;
+use crate::{EndedRun, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
+
+/// A policy whose jobs share cores and host memory by their sensitivity.
+pub(crate) struct Tuned {
+    policy: Box<dyn Policy>,
+    relaxed: RelaxedView,
+    residents: Residents,
+    known: KnownSensitivity,
+    /// Nodes that have changed since they were last shared.
+    changed: BTreeSet<NodeId>,
+    /// Nodes on which a job may be changed later.
+    due: BTreeMap<NodeId, Time>,
+}
+
+impl Tuned {
+    pub(crate) fn new(policy: Box<dyn Policy>) -> Tuned {
+        Tuned {
+            policy,
+            relaxed: RelaxedView::default(),
+            residents: Residents::default(),
+            known: KnownSensitivity::default(),
+            changed: BTreeSet::new(),
+            due: BTreeMap::new(),
+        }
+    }
+
+    fn nodes_to_share(&mut self, now: Time) -> BTreeSet<NodeId> {
+        let due = |at: &Time| *at <= now;
+        let mut nodes: BTreeSet<NodeId> =
+            self.due.iter().filter(|(_, at)| due(at)).map(|(node, _)| *node).collect();
+        nodes.append(&mut self.changed);
+        self.due.retain(|node, _| !nodes.contains(node));
+        nodes
+    }
+}
+
+impl Policy for Tuned {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
+        let nodes = self.residents.learn(view.now, changes);
+        self.known.learn(view, changes);
+        let relaxed = self.relaxed.learn(view, changes, &self.residents, &nodes);
+        self.policy.learn(self.relaxed.view(), &relaxed);
+        self.changed.extend(nodes);
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        self.relaxed.set_now(view.now);
+        let nodes = self.nodes_to_share(view.now);
+        // What may be taken from a job depends on the time, too.
+        let relaxed = self.relaxed.learn(view, &[], &self.residents, &nodes);
+        self.policy.learn(self.relaxed.view(), &relaxed);
+        let Plan { actions, wake } = self.policy.plan(self.relaxed.view());
+        let mut tuning = Tuning::new(view, &self.residents, &self.known);
+        tuning.share(nodes, &actions);
+        let mut actions = tuning.admit(actions);
+        let due = std::mem::take(&mut tuning.due);
+        actions.extend(tuning.changes());
+        self.due.extend(due);
+        let wake = wake.into_iter().chain(self.due.values().copied()).min();
+        Plan { actions, wake }
+    }
+
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        self.relaxed.set_now(view.now);
+        self.policy.explain_pending(self.relaxed.view())
+    }
+
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        self.relaxed.set_now(view.now);
+        self.policy.dry_run(self.relaxed.view(), job)
+    }
+
+    fn recall(&mut self, ended: &[EndedRun]) {
+        self.policy.recall(ended);
+    }
+
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.policy.set_interference(context);
+    }
+
+    fn set_sensitivity(&mut self, profiles: &Arc<SensitivityProfiles>) {
+        self.known.profiles = Arc::clone(profiles);
+    }
+}

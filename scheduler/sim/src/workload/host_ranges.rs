@@ -1,0 +1,82 @@
+//! Jobs whose cores and host memory may change: each group of jobs is as sensitive as one of the measured
+//! models.
+//!
+//! A trace does not tell what a job would do with more cores. So each group draws a table, and its jobs take
+//! any share from one core for each GPU, and the least memory of the table, to all that a machine has. Jobs
+//! that fit one machine run on one; wider ones keep the proportional share of each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_policy::{SensitivityProfiles, SensitivityTable};
+use cohabit_types::{Bytes, Demand, GpuRequest, HostShare, Spread};
+
+use super::Workload;
+use crate::machine_spec::MachineSpec;
+use crate::random::Random;
+
+/// Tables that groups of jobs draw.
+pub type SensitivityTables = BTreeMap<String, Arc<SensitivityTable>>;
+
+impl Workload {
+    /// The same jobs with ranges of cores and memory on these machines, and the table of each group.
+    #[must_use]
+    pub fn with_ranges(
+        mut self,
+        machines: &[MachineSpec],
+        tables: &SensitivityTables,
+        seed: u64,
+    ) -> (Workload, SensitivityProfiles) {
+        let (mut profiles, all) = (SensitivityProfiles::default(), tables.values().collect::<Vec<_>>());
+        let Some(smallest) = smallest(machines).filter(|_| !all.is_empty()) else { return (self, profiles) };
+        for job in &mut self.jobs {
+            let Some(group) = job.spec.group.clone() else { continue };
+            let mut draws = Random::stream(seed, &format!("sensitivity of {group}"));
+            let table = Arc::clone(draws.pick::<&Arc<SensitivityTable>>(&all));
+            job.spec.demand = ranged(&job.spec.demand, &table, &smallest);
+            profiles.insert(group, table);
+        }
+        (self, profiles)
+    }
+}
+
+/// What every machine has at least.
+struct SmallestMachine {
+    devices: u32,
+    host: HostShare,
+}
+
+fn smallest(machines: &[MachineSpec]) -> Option<SmallestMachine> {
+    let devices = machines.iter().map(|machine| machine.devices).min()?;
+    let host = machines.iter().map(|it| HostShare { cpus: it.cpus, memory: it.memory });
+    Some(SmallestMachine { devices: devices.max(1), host: host.reduce(HostShare::at_most)? })
+}
+
+fn ranged(demand: &Demand, table: &SensitivityTable, machine: &SmallestMachine) -> Demand {
+    let devices = demand.total_devices();
+    if devices <= machine.devices {
+        let least = least(table, devices.max(1)).at_most(machine.host);
+        let up_to = Some(machine.host).filter(|most| *most != least);
+        let one_node = Demand { nodes: 1, spread: Spread::Even, ..*demand };
+        return Demand { cpus: least.cpus, memory: least.memory, up_to, ..one_node };
+    }
+    let nodes = devices.div_ceil(machine.devices);
+    if !devices.is_multiple_of(nodes) {
+        return *demand;
+    }
+    let on_each = devices / nodes;
+    let part = |amount: u64| amount * u64::from(on_each) / u64::from(machine.devices);
+    Demand {
+        nodes,
+        gpus: GpuRequest::Whole(on_each),
+        spread: Spread::Even,
+        cpus: part(machine.host.cpus.into()) as u32,
+        memory: Bytes(part(machine.host.memory.0)),
+        ..*demand
+    }
+}
+
+fn least(table: &SensitivityTable, devices: u32) -> HostShare {
+    let memory = table.memory().first().copied().unwrap_or_default() * f64::from(devices);
+    HostShare { cpus: devices, memory: Bytes(memory.ceil() as u64) }
+}
