@@ -23,8 +23,10 @@ mod group_mean;
 mod history;
 pub mod interference;
 mod median;
+mod networks;
 mod quantity;
 mod quantity_estimator;
+mod random;
 mod recent_median;
 
 pub use accuracy::{Accuracy, AccuracyAccumulator, AccuracyStats, EstimateErrors, Percentiles, Recurrence};

@@ -23,7 +23,6 @@ mod model_family;
 mod model_trainer;
 mod networks;
 mod pretrained;
-mod random;
 mod ridge;
 mod slowdown_scale;
 mod stored_model;
