@@ -28,6 +28,7 @@ mod quantity;
 mod quantity_estimator;
 mod random;
 mod recent_median;
+mod stored_files;
 
 pub use accuracy::{Accuracy, AccuracyAccumulator, AccuracyStats, EstimateErrors, Percentiles, Recurrence};
 pub use backtest::backtest;
@@ -36,3 +37,4 @@ pub use forest::{FittedForest, Forest, ForestFit};
 pub use group_mean::GroupMean;
 pub use quantity::Quantity;
 pub use recent_median::RecentMedian;
+pub use stored_files::{FileAction, StoredFileError};

@@ -37,5 +37,5 @@ pub use measurements::{MeasurementFormat, ReadError, read};
 pub use model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 pub use model_trainer::ModelTrainer;
 pub use pretrained::pretrained;
-pub use stored_model::{DatasetSummary, FileAction, HeldOutMetrics, ModelCard, StoreError, StoredModel};
+pub use stored_model::{DatasetSummary, HeldOutMetrics, ModelCard, StoreError, StoredModel};
 pub use usage_source::{UsageSource, UsageSources};
