@@ -80,7 +80,7 @@ impl Parameters {
     }
 
     /// All parameters by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Var)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Var)> + Clone {
         self.by_name.iter().map(|(name, variable)| (name.as_str(), variable))
     }
 

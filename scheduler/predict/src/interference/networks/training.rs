@@ -85,7 +85,7 @@ impl NetworkTrainer<'_> {
             self.training_options;
         let mut parameters = Parameters::drawn(self.seed, PRECISION);
         let network = N::new(&mut parameters, encoder, width)?;
-        let mut optimizer = adam_w(&parameters, learning_rate, weight_decay)?;
+        let mut optimizer = adam_w(parameters.iter(), learning_rate, weight_decay)?;
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1));
         let held_back = match &self.held_back[..] {
             [] => None,
@@ -135,7 +135,7 @@ impl NetworkTrainer<'_> {
             let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(encoder, part)?;
             let loss = network.loss(&batch, &targets, &mut Mode::Training(random))?;
             let mut gradients = loss.backward()?;
-            clip(&mut gradients, parameters, self.training_options.max_gradient_norm)?;
+            clip(&mut gradients, parameters.iter(), self.training_options.max_gradient_norm)?;
             optimizer.step(&gradients)?;
             sum += number(&loss)?;
             steps += 1;
