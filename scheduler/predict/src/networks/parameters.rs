@@ -84,6 +84,12 @@ impl Parameters {
         self.by_name.iter().map(|(name, variable)| (name.as_str(), variable))
     }
 
+    /// Forgets the parameters whose names do not hold; the layers keep them.
+    #[cfg(test)]
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.by_name.retain(|name, _| is_kept(name));
+    }
+
     /// Copies of the present values.
     ///
     /// # Errors
