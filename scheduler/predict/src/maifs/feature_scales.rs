@@ -31,6 +31,10 @@ impl FeatureScale {
     pub(super) fn scaled(self, value: f32) -> f32 {
         ((value - self.mean) * self.factor).clamp(-MAX_SCALED, MAX_SCALED)
     }
+
+    fn is_finite(self) -> bool {
+        self.mean.is_finite() && self.factor.is_finite()
+    }
 }
 
 impl FeatureScales {
@@ -62,6 +66,13 @@ impl FeatureScales {
         }
         let scales = |moments: Vec<Moments>| moments.iter().map(Moments::scale).collect();
         FeatureScales { servers: scales(servers), tasks: scales(tasks), pairs: scales(pairs) }
+    }
+
+    /// Whether they are of this program's features, and all finite.
+    pub(super) fn are_usable(&self) -> bool {
+        let lengths = [self.servers.len(), self.tasks.len(), self.pairs.len()];
+        let mut all = self.servers.iter().chain(&self.tasks).chain(&self.pairs);
+        lengths == [SERVER_FEATURES, TASK_FEATURES, PAIR_FEATURES] && all.all(|scale| scale.is_finite())
     }
 }
 
@@ -118,5 +129,6 @@ mod tests {
         assert_eq!((scaled[0], scaled[2 * SERVER_FEATURES]), (-1.0, 1.0));
         assert_eq!(scaled[1], 0.0, "a constant feature is shifted");
         assert_eq!(scales.servers[0].scaled(1e9), MAX_SCALED);
+        assert!(scales.are_usable() && FeatureScales::identity().are_usable());
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! `networks.rs` holds the networks (section 5 of the specification) as tensors for training, `inference/`
 //! the same in plain Rust for deciding. `learner.rs` trains them (section 8) from a `replay`, with the
-//! `losses` of `joint_value.rs` and `imitation.rs`. `agents.rs` answers policies.
+//! `losses` of `joint_value.rs` and `imitation.rs`. `agents.rs` answers policies, and `stored_agents.rs`
+//! keeps weights in a directory.
 //!
 //! # A training loop
 //!
 //! The loop owns the [`Learner`]; a policy owns agents. Episodes run elsewhere, in the simulator.
 //!
 //! ```no_run
+//! # use std::collections::BTreeMap;
+//! # use std::path::Path;
 //! # use std::sync::Arc;
 //! # use cohabit_policy::maifs::{Agents, JointTransition};
 //! # use cohabit_predict::maifs::*;
@@ -39,7 +42,11 @@
 //!     // For validation: `episode(Box::new(learner.agents()))`. Keep `learner.trained()?` of the best.
 //! }
 //!
-//! let agents = learner.trained()?.agents()?;
+//! let training = AgentsTraining { episodes: 400, updates: learner.updates(), ..Default::default() };
+//! let (command, validation) = ("cohabit policy train ..".to_owned(), BTreeMap::new());
+//! let stored = StoredAgents::new(learner.trained()?, command, training, validation);
+//! stored.save(Path::new("agents"))?;
+//! let agents = StoredAgents::load(Path::new("agents"))?.agents()?;
 //! # drop(agents);
 //! # Ok(())
 //! # }
@@ -66,6 +73,7 @@ mod pair_head;
 mod replay;
 mod settings;
 mod shape;
+mod stored_agents;
 #[cfg(test)]
 mod tests;
 mod trained_agents;
@@ -76,4 +84,5 @@ pub use inference::WeightsError;
 pub use learner::{Learner, LearnerError, UpdateLoss};
 pub use settings::LearnerSettings;
 pub use shape::{NetworkShape, NetworkVariant};
+pub use stored_agents::{AgentsCard, AgentsStoreError, AgentsTraining, StoredAgents};
 pub use trained_agents::TrainedAgents;

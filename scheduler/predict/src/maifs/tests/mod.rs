@@ -9,4 +9,5 @@ mod inference;
 mod instances;
 mod order;
 mod single;
+mod stored;
 mod variants;
