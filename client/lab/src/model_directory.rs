@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use cohabit_console::{CommandError, CommandErrorKind};
-use cohabit_predict::interference::{FileAction, StoreError, StoredModel, pretrained};
+use cohabit_predict::interference::{StoreError, StoredModel, pretrained};
+use cohabit_predict::{FileAction, StoredFileError};
 
 /// The name of the model that comes with the program.
 const PRETRAINED: &str = "pretrained";
@@ -17,8 +18,8 @@ pub(crate) fn load_model(folder: &Path) -> Result<StoredModel, CommandError> {
 /// The error of a directory that holds no usable model.
 pub(crate) fn unusable(error: &StoreError) -> CommandError {
     let kind = match error {
-        StoreError::File { action: FileAction::Read, .. } => CommandErrorKind::NotFound,
-        StoreError::File { action: FileAction::Write | FileAction::Create, .. }
+        StoreError::File(StoredFileError { action: FileAction::Read, .. }) => CommandErrorKind::NotFound,
+        StoreError::File(StoredFileError { action: FileAction::Write | FileAction::Create, .. })
         | StoreError::Unwritable(_) => CommandErrorKind::InputOutput,
         StoreError::ModelCard { .. }
         | StoreError::Schema { .. }

@@ -19,6 +19,7 @@
 //! | `baselines/` | policies to compare with: LAS, SRTF, shortest and smallest first |
 //! | `gittins/` | the order of `a-srpt` and `hybrid`: learned run times, and stops |
 //! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one directory for each paper, each with a README |
+//! | [`maifs`] | nodes as agents that choose jobs and shares of cores and memory together |
 //! | `hybrid/` | the default: the order of `gittins/` and interference-aware sharing of GPUs |
 //! | `policies/` | policies by name, and their parameters |
 //!
@@ -47,6 +48,7 @@ mod gittins;
 mod hybrid;
 pub mod interference;
 mod isacpp;
+pub mod maifs;
 pub mod mapping;
 mod placement;
 mod plan;

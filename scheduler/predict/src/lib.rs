@@ -5,6 +5,8 @@
 //!   README.md explains the choices and has the accuracy.
 //! - The models in [`interference`] predict how much jobs that share a GPU slow each other down. Start with
 //!   `interference/model.rs`; `interference/README.md` compares the kinds of models.
+//! - The agents of [`maifs`] value the joint actions of nodes that choose jobs together. Start with the
+//!   example in `maifs/mod.rs`.
 //!
 //! The traits are in `cohabit-policy`. The crates are separate because models need large libraries, which the
 //! policies do not.
@@ -22,10 +24,14 @@ mod forest_model;
 mod group_mean;
 mod history;
 pub mod interference;
+pub mod maifs;
 mod median;
+mod networks;
 mod quantity;
 mod quantity_estimator;
+mod random;
 mod recent_median;
+mod stored_files;
 
 pub use accuracy::{Accuracy, AccuracyAccumulator, AccuracyStats, EstimateErrors, Percentiles, Recurrence};
 pub use backtest::backtest;
@@ -34,3 +40,4 @@ pub use forest::{FittedForest, Forest, ForestFit};
 pub use group_mean::GroupMean;
 pub use quantity::Quantity;
 pub use recent_median::RecentMedian;
+pub use stored_files::{FileAction, StoredFileError};

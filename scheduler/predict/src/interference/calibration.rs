@@ -109,7 +109,7 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
-    use crate::interference::random::RandomExt;
+    use crate::random::RandomExt;
 
     #[test]
     fn normal_errors_are_scaled_to_their_deviation_and_few_to_the_prior() {

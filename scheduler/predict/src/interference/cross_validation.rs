@@ -9,7 +9,7 @@ use cohabit_types::SharingStrategy;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::random::RandomExt;
+use crate::random::RandomExt;
 
 /// What a model has never seen when it is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! A trained model in a directory: its weights as safetensors, and a card that describes it.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
@@ -16,6 +13,7 @@ use super::kinds::{UnknownModelKind, kind_by_name};
 use super::measurements::MeasurementFormat;
 use super::model::{Epoch, Model, RestoreError, Weights};
 use super::usage_source::UsageSources;
+use crate::stored_files::{StoredFileError, create_directory, read, write};
 
 const WEIGHTS: &str = "weights.safetensors";
 const CARD: &str = "card.json";
@@ -95,40 +93,12 @@ pub struct HeldOutMetrics {
     pub figures: PredictionMetrics,
 }
 
-/// What could not be done with a file or directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileAction {
-    /// To create a directory.
-    Create,
-    /// To read a file.
-    Read,
-    /// To write a file.
-    Write,
-}
-
-impl fmt::Display for FileAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FileAction::Create => "create",
-            FileAction::Read => "read",
-            FileAction::Write => "write",
-        })
-    }
-}
-
 /// Why a model cannot be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file operation failed.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// The operation.
-        action: FileAction,
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] StoredFileError),
     /// The card is invalid.
     #[error("{}: {source}", path.display())]
     ModelCard {
@@ -171,12 +141,12 @@ impl StoredModel {
         let Weights { tensors, metadata } = self.model.weights();
         self.card.metadata = metadata;
         self.card.schema = SCHEMA;
-        fs::create_dir_all(folder).map_err(|source| file(FileAction::Create, folder, source))?;
+        create_directory(folder)?;
         write(&folder.join(WEIGHTS), &safetensors::serialize(&tensors, None)?)?;
         let path = folder.join(CARD);
         let card = serde_json::to_vec_pretty(&self.card)
             .map_err(|source| StoreError::ModelCard { path: path.clone(), source })?;
-        write(&path, &card)
+        Ok(write(&path, &card)?)
     }
 
     /// Loads a model that [`StoredModel::save`] wrote.
@@ -186,7 +156,7 @@ impl StoredModel {
     /// If a file is missing, damaged or of another version.
     pub fn load(folder: &Path) -> Result<StoredModel, StoreError> {
         let path = folder.join(WEIGHTS);
-        let weights = fs::read(&path).map_err(|source| file(FileAction::Read, &path, source));
+        let weights = read(&path);
         StoredModel::of(ModelCard::load(folder)?, &weights?, &path)
     }
 
@@ -216,7 +186,7 @@ impl ModelCard {
     /// As [`StoredModel::load`].
     pub fn load(folder: &Path) -> Result<ModelCard, StoreError> {
         let path = folder.join(CARD);
-        ModelCard::of(&fs::read(&path).map_err(|source| file(FileAction::Read, &path, source))?, &path)
+        ModelCard::of(&read(&path)?, &path)
     }
 
     /// Parses a card from bytes, read from `path`.
@@ -250,16 +220,4 @@ impl DatasetSummary {
             configurations: configurations.len(),
         }
     }
-}
-
-/// Writes a temporary file and renames it, so that a directory in use never holds half a file.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let unfinished = path.with_added_extension("unfinished");
-    fs::write(&unfinished, bytes)
-        .and_then(|()| fs::rename(&unfinished, path))
-        .map_err(|source| file(FileAction::Write, path, source))
-}
-
-fn file(action: FileAction, path: &Path, source: io::Error) -> StoreError {
-    StoreError::File { action, path: path.to_owned(), source }
 }

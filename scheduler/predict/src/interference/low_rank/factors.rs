@@ -6,8 +6,8 @@ use rand_chacha::rand_core::SeedableRng;
 use super::covariates::{EncodedJob, NOISE};
 use super::effects::{Effects, RANK};
 use crate::interference::log_slowdown::Censoring;
-use crate::interference::random::RandomExt;
 use crate::interference::ridge::{RidgeRow, ridge};
+use crate::random::RandomExt;
 
 /// One measured member of a pair.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::feature_encoder::{EmbeddingIndices, FeatureEncoder};
 use super::iasp::Metrics;
 use super::usage_targets::UsageTargets;
-use crate::interference::random::RandomExt;
+use crate::random::RandomExt;
 
 /// A batch of sets of two or more. Members are rows, set by set, `count` rows for each set.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use candle_nn::ops::{leaky_relu, sigmoid};
 use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::{FeatureEncoder, StepTimes};
 use super::huber::huber;
-use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE};
+use super::layers::{AttentionHead, Gate, Mode, SLOPE};
 use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions};
-use super::parameters::Parameters;
 use super::scales::Scaling;
+use crate::networks::{Affine, Parameters};
 
 /// The network.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use candle_nn::ops::leaky_relu;
 
 use super::batch::{Edges, SetBatch};
 use super::feature_encoder::FeatureEncoder;
-use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE, rows};
+use super::layers::{AttentionHead, Gate, Mode, SLOPE, rows};
 use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions};
-use super::parameters::Parameters;
 use super::scales::Scaling;
 use super::usage_heads::UsageHeads;
+use crate::networks::{Affine, Parameters};
 
 /// The network.
 #[derive(Debug)]

@@ -15,10 +15,11 @@ use super::feature_encoder::FeatureEncoder;
 use super::metric_importance::fit_importance;
 use super::network::{BaseModel, Network};
 use super::single_thread::predict_single_threaded;
-use super::training::{MemberOutput, PRECISION, TrainedNetwork};
+use super::training::{MemberOutput, TrainedNetwork};
 use crate::interference::log_slowdown::{others, ran};
 use crate::interference::memory_fit::fits_filled;
 use crate::interference::model::Weights;
+use crate::networks::PRECISION;
 
 /// Trained networks of one kind with their base model.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::ensemble::{Ensemble, HeldOutError};
 use super::feature_encoder::FeatureEncoder;
 use super::network::{BaseModel, Network};
-use super::parameters::Parameters;
-use super::training::{PRECISION, TrainedNetwork};
+use super::training::TrainedNetwork;
 use crate::interference::gaussian::{CorrectedModel, GAUSSIAN_KIND};
 use crate::interference::model::{Model, ModelKind, RestoreError, Weights};
 use crate::interference::usage_source::UsageSources;
+use crate::networks::{PRECISION, Parameters};
 
 /// The part of the weights that is not tensors.
 #[derive(Debug, Serialize, Deserialize)]

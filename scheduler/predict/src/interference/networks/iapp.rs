@@ -7,10 +7,10 @@ use candle_core::{D, Result, Tensor};
 use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::iasp::Iasp;
-use super::layers::{Affine, Mode};
+use super::layers::Mode;
 use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions, relative_error};
-use super::parameters::Parameters;
 use super::scales::Scaling;
+use crate::networks::{Affine, Parameters};
 
 /// The network.
 #[derive(Debug)]

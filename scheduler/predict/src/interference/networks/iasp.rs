@@ -8,9 +8,8 @@ use candle_core::{Result, Tensor};
 use candle_nn::ops::sigmoid;
 use rand_chacha::ChaCha8Rng;
 
-use super::layers::Affine;
-use super::parameters::Parameters;
-use crate::interference::random::RandomExt;
+use crate::networks::{Affine, Parameters};
+use crate::random::RandomExt;
 
 /// The network.
 #[derive(Debug)]

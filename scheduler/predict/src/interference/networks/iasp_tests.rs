@@ -11,8 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::{Iasp, Metrics, Parameters};
-use crate::interference::random::RandomExt;
 use crate::interference::ridge::{RidgeRow, ridge};
+use crate::random::RandomExt;
 
 const METRICS: usize = 12;
 const DESCRIPTION: usize = 10;

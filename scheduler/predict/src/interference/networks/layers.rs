@@ -6,57 +6,13 @@ use candle_core::{DType, Result, Tensor};
 use candle_nn::ops::{leaky_relu, sigmoid, softmax};
 use rand_chacha::ChaCha8Rng;
 
-use super::parameters::Parameters;
-use crate::interference::random::RandomExt;
+use crate::networks::{Affine, Parameters, xavier};
+use crate::random::RandomExt;
 
 /// The slope of the leaky rectifier below 0.
 pub(super) const SLOPE: f64 = 0.01;
 /// Subtracted from the score of a masked member. An infinity would give NaN for a member with no partners.
 const MASKED_SCORE: f64 = 1e9;
-
-/// An affine map.
-#[derive(Debug)]
-pub(super) struct Affine {
-    /// Transposed: `[from, to]`.
-    weight: Tensor,
-    bias: Option<Tensor>,
-}
-
-impl Affine {
-    /// An affine map with Xavier initialisation for rectifiers and a zero bias.
-    pub(super) fn new(parameters: &mut Parameters, name: &str, from: usize, to: usize) -> Result<Affine> {
-        let bias = parameters.constant(&format!("{name}.bias"), to, 0.0)?;
-        Ok(Affine { bias: Some(bias), ..Affine::without_bias(parameters, name, from, to)? })
-    }
-
-    /// An affine map whose output is 0 before training.
-    pub(super) fn at_zero(parameters: &mut Parameters, name: &str, from: usize, to: usize) -> Result<Affine> {
-        let weight = parameters.constant(&format!("{name}.weight"), (from, to), 0.0)?;
-        let bias = parameters.constant(&format!("{name}.bias"), to, 0.0)?;
-        Ok(Affine { weight, bias: Some(bias) })
-    }
-
-    pub(super) fn without_bias(
-        parameters: &mut Parameters,
-        name: &str,
-        from: usize,
-        to: usize,
-    ) -> Result<Affine> {
-        let weight = parameters.normal(&format!("{name}.weight"), (from, to), xavier(from, to))?;
-        Ok(Affine { weight, bias: None })
-    }
-
-    /// Maps `[rows, from]` to `[rows, to]`.
-    pub(super) fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let product = input.matmul(&self.weight)?;
-        self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
-    }
-}
-
-/// Xavier's standard deviation with the gain for rectifiers.
-pub(super) fn xavier(from: usize, to: usize) -> f64 {
-    2.0_f64.sqrt() * (2.0 / (from + to) as f64).sqrt()
-}
 
 /// Whether a network is used or trained.
 #[derive(Debug)]
@@ -184,4 +140,4 @@ pub(super) fn rows(table: &Tensor, places: &Tensor) -> Result<Tensor> {
 
 #[cfg(test)]
 #[path = "layers_tests.rs"]
-pub(super) mod tests;
+mod tests;

@@ -21,7 +21,6 @@ mod layers;
 mod metric_importance;
 mod network;
 mod pair_table;
-mod parameters;
 mod scales;
 mod single_thread;
 #[cfg(test)]

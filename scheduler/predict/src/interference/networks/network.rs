@@ -6,8 +6,8 @@ use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::huber::huber;
 use super::layers::Mode;
-use super::parameters::Parameters;
 use super::scales::Scaling;
+use crate::networks::Parameters;
 
 /// A network.
 pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {

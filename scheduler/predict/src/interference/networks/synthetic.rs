@@ -1,6 +1,6 @@
 //! Synthetic measurements that follow the law of slowdown, for tests.
 
-use crate::interference::random::RandomExt;
+use crate::random::RandomExt;
 use cohabit_policy::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, GpuKind, Interference, MaxMinSharing,
     MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,

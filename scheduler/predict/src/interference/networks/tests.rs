@@ -11,16 +11,15 @@ use super::batch::{NetworkInput, SetBatch, Targets};
 use super::ensemble_training;
 use super::feature_encoder::FeatureEncoder;
 use super::layers::Mode;
-use super::layers::tests::gradients_agree;
 use super::network::{Network, TrainingOptions};
-use super::parameters::Parameters;
 use super::synthetic::{JOBS, drawn, estimates_alone, job, measured, set, with_usage};
 use super::usage_outputs::UsageOutputs;
 use super::usage_targets::UsageTargets;
 use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgat, EGgatPlus, IAPP_KIND, Iapp};
 use crate::interference::evaluate;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
-use crate::interference::random::RandomExt;
+use crate::networks::{Parameters, gradients_agree};
+use crate::random::RandomExt;
 
 const KINDS: [&dyn ModelKind; 3] = [E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
 

@@ -1,8 +1,7 @@
 //! Trains one network: AdamW with clipped gradients, until the loss on held-back data no longer improves.
 
-use candle_core::backprop::GradStore;
-use candle_core::{DType, Result, Tensor, bail};
-use candle_nn::{AdamW, Optimizer, ParamsAdamW};
+use candle_core::{DType, Result};
+use candle_nn::{AdamW, Optimizer};
 use cohabit_policy::interference::MeasuredSet;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -11,11 +10,11 @@ use super::batch::{NetworkInput, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::layers::Mode;
 use super::network::{Network, NetworkOutput, TrainingOptions};
-use super::parameters::Parameters;
 use super::usage_outputs::ExpectedSet;
 use super::usage_targets::UsageTargets;
 use crate::interference::model::Epoch;
-use crate::interference::random::RandomExt;
+use crate::networks::{PRECISION, Parameters, adam_w, clip, number};
+use crate::random::RandomExt;
 
 /// A network with its parameters.
 #[derive(Debug)]
@@ -57,9 +56,6 @@ pub(super) struct NetworkTrainer<'a> {
     pub(super) training_options: TrainingOptions,
 }
 
-/// The networks are small; single precision is enough.
-pub(super) const PRECISION: DType = DType::F32;
-
 /// Sets with their measurements as tensors.
 struct EncodedExamples {
     batch: SetBatch,
@@ -85,10 +81,11 @@ impl NetworkTrainer<'_> {
         encoder: &FeatureEncoder,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<TrainedNetwork<N>> {
-        let TrainingOptions { epochs, patience, width, .. } = self.training_options;
+        let TrainingOptions { epochs, patience, width, learning_rate, weight_decay, .. } =
+            self.training_options;
         let mut parameters = Parameters::drawn(self.seed, PRECISION);
         let network = N::new(&mut parameters, encoder, width)?;
-        let mut optimizer = self.optimizer(&parameters)?;
+        let mut optimizer = adam_w(parameters.iter(), learning_rate, weight_decay)?;
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1));
         let held_back = match &self.held_back[..] {
             [] => None,
@@ -112,12 +109,6 @@ impl NetworkTrainer<'_> {
         }
         parameters.set(&best_values)?;
         Ok(TrainedNetwork { network, parameters })
-    }
-
-    fn optimizer(&self, parameters: &Parameters) -> Result<AdamW> {
-        let TrainingOptions { learning_rate: lr, weight_decay, .. } = self.training_options;
-        let variables = parameters.iter().map(|(_, variable)| variable.clone()).collect();
-        AdamW::new(variables, ParamsAdamW { lr, weight_decay, ..ParamsAdamW::default() })
     }
 
     /// The learning rate, which falls along half a cosine.
@@ -144,32 +135,13 @@ impl NetworkTrainer<'_> {
             let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(encoder, part)?;
             let loss = network.loss(&batch, &targets, &mut Mode::Training(random))?;
             let mut gradients = loss.backward()?;
-            clip(&mut gradients, parameters, self.training_options.max_gradient_norm)?;
+            clip(&mut gradients, parameters.iter(), self.training_options.max_gradient_norm)?;
             optimizer.step(&gradients)?;
             sum += number(&loss)?;
             steps += 1;
         }
         Ok(sum / f64::from(steps.max(1)))
     }
-}
-
-/// Clips the gradient to this norm. A parameter without a gradient is an error: some operations of the
-/// library silently give none.
-fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f64) -> Result<()> {
-    let mut square = 0.0;
-    for (name, variable) in parameters.iter() {
-        let Some(gradient) = gradients.get(variable) else { bail!("parameter {name} got no gradient") };
-        square += number(&gradient.detach().sqr()?.sum_all()?)?;
-    }
-    let norm = square.sqrt();
-    if norm > max_gradient_norm {
-        for (_, variable) in parameters.iter() {
-            if let Some(gradient) = gradients.remove(variable) {
-                gradients.insert(variable, (gradient.detach() * (max_gradient_norm / norm))?);
-            }
-        }
-    }
-    Ok(())
 }
 
 impl<N: Network> TrainedNetwork<N> {
@@ -185,8 +157,4 @@ impl<N: Network> TrainedNetwork<N> {
         let row = |(ln_slowdown, usage)| MemberOutput { ln_slowdown, usage };
         Ok(ln_slowdown.into_iter().zip(usage).map(row).collect())
     }
-}
-
-fn number(tensor: &Tensor) -> Result<f64> {
-    tensor.to_dtype(DType::F64)?.to_scalar()
 }

@@ -2,9 +2,8 @@
 
 use candle_core::{Result, Tensor};
 
-use super::layers::Affine;
-use super::parameters::Parameters;
 use super::usage_outputs::UsageOutputs;
+use crate::networks::{Affine, Parameters};
 
 /// A head for each output.
 #[derive(Debug)]

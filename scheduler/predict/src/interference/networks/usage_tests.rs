@@ -7,7 +7,6 @@ use cohabit_policy::interference::{MeasuredMember, MeasuredSet, SetOutcome};
 
 use super::feature_encoder::FeatureEncoder;
 use super::network::Network;
-use super::parameters::Parameters;
 use super::synthetic::{JOBS, SHARED_CONTEXT, drawn, estimates_alone, set, with_usage};
 use super::usage_outputs::UsageOutputs;
 use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgatPlus};
@@ -17,6 +16,7 @@ use crate::interference::gaussian::GAUSSIAN_KIND;
 use crate::interference::model::{Model, ModelKind, TrainingData};
 use crate::interference::model_trainer::ModelTrainer;
 use crate::interference::usage_source::{UsageSource, UsageSources};
+use crate::networks::Parameters;
 
 const EPOCHS: usize = 40;
 

@@ -8,6 +8,9 @@ pub(crate) trait RandomExt {
     /// A uniform number in [0, 1).
     fn part(&mut self) -> f64;
 
+    /// A uniform integer below `count`, or 0.
+    fn below(&mut self, count: usize) -> usize;
+
     /// A standard normal number.
     fn normal(&mut self) -> f64;
 
@@ -20,6 +23,10 @@ impl RandomExt for ChaCha8Rng {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    fn below(&mut self, count: usize) -> usize {
+        (self.next_u64() % count.max(1) as u64) as usize
+    }
+
     /// By the Box-Muller method.
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.part()).ln()).sqrt();
@@ -28,7 +35,7 @@ impl RandomExt for ChaCha8Rng {
 
     fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {
-            let place = (self.next_u64() % (last as u64 + 1)) as usize;
+            let place = self.below(last + 1);
             values.swap(last, place);
         }
     }

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::interference::random::RandomExt;
+use crate::random::RandomExt;
 use candle_core::{DType, Device, Result, Shape, Tensor, Var, bail};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// The parameters of a network.
 #[derive(Debug)]
-pub(super) struct Parameters {
+pub(crate) struct Parameters {
     by_name: BTreeMap<String, Var>,
     source: Source,
     precision: DType,
@@ -26,13 +26,13 @@ enum Source {
 
 impl Parameters {
     /// Parameters drawn from a seed.
-    pub(super) fn drawn(seed: u64, precision: DType) -> Parameters {
+    pub(crate) fn drawn(seed: u64, precision: DType) -> Parameters {
         let source = Source::Drawn(Box::new(ChaCha8Rng::seed_from_u64(seed)));
         Parameters { by_name: BTreeMap::new(), source, precision }
     }
 
     /// Restored parameters.
-    pub(super) fn stored(tensors: BTreeMap<String, Tensor>, precision: DType) -> Parameters {
+    pub(crate) fn stored(tensors: BTreeMap<String, Tensor>, precision: DType) -> Parameters {
         Parameters { by_name: BTreeMap::new(), source: Source::Stored(tensors), precision }
     }
 
@@ -41,7 +41,7 @@ impl Parameters {
     /// # Errors
     ///
     /// If the parameters are restored and this one is missing or has another shape.
-    pub(super) fn normal(&mut self, name: &str, shape: impl Into<Shape>, deviation: f64) -> Result<Tensor> {
+    pub(crate) fn normal(&mut self, name: &str, shape: impl Into<Shape>, deviation: f64) -> Result<Tensor> {
         let (shape, precision) = (shape.into(), self.precision);
         self.parameter(name, &shape, |random, shape| {
             let numbers: Vec<f64> = (0..shape.elem_count()).map(|_| random.normal() * deviation).collect();
@@ -54,7 +54,7 @@ impl Parameters {
     /// # Errors
     ///
     /// As [`Parameters::normal`].
-    pub(super) fn constant(&mut self, name: &str, shape: impl Into<Shape>, value: f64) -> Result<Tensor> {
+    pub(crate) fn constant(&mut self, name: &str, shape: impl Into<Shape>, value: f64) -> Result<Tensor> {
         let (shape, precision) = (shape.into(), self.precision);
         self.parameter(name, &shape, |_, shape| Tensor::full(value, shape, &Device::Cpu)?.to_dtype(precision))
     }
@@ -80,8 +80,14 @@ impl Parameters {
     }
 
     /// All parameters by name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Var)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Var)> + Clone {
         self.by_name.iter().map(|(name, variable)| (name.as_str(), variable))
+    }
+
+    /// Forgets the parameters whose names do not hold; the layers keep them.
+    #[cfg(test)]
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.by_name.retain(|name, _| is_kept(name));
     }
 
     /// Copies of the present values.
@@ -89,7 +95,7 @@ impl Parameters {
     /// # Errors
     ///
     /// If the tensor library reports one.
-    pub(super) fn values(&self) -> Result<BTreeMap<String, Tensor>> {
+    pub(crate) fn values(&self) -> Result<BTreeMap<String, Tensor>> {
         self.iter().map(|(name, variable)| Ok((name.to_owned(), variable.copy()?.detach()))).collect()
     }
 
@@ -98,7 +104,7 @@ impl Parameters {
     /// # Errors
     ///
     /// If the tensor library reports one.
-    pub(super) fn set(&self, values: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub(crate) fn set(&self, values: &BTreeMap<String, Tensor>) -> Result<()> {
         let mut known =
             self.by_name.iter().filter_map(|(name, variable)| Some((variable, values.get(name)?)));
         known.try_for_each(|(variable, value)| variable.set(value))

@@ -1,0 +1,8 @@
+//! The golden checks of the specification, and what holds for every observation and all values.
+
+mod golden;
+mod graph;
+mod instances;
+mod joint_q;
+mod max_plus;
+mod properties;
