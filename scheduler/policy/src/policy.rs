@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cohabit_types::Span;
 
 use crate::interference::InterferenceContext;
+use crate::maifs::Agents;
 use crate::{
     JobFeatures, PendingJob, PendingReason, Plan, Proposal, SensitivityProfiles, Shortage, View, ViewChange,
 };
@@ -54,6 +55,11 @@ pub trait Policy: Send {
     /// before the first changes.
     fn set_sensitivity(&mut self, profiles: &Arc<SensitivityProfiles>) {
         let _ = profiles;
+    }
+
+    /// Lets these agents decide, if the policy is decided by agents. It comes before the first changes.
+    fn set_agents(&mut self, agents: Box<dyn Agents>) {
+        drop(agents);
     }
 
     /// Uses this knowledge of interference from now on, if the policy uses any. Plans may depend on it.

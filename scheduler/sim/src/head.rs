@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
+use cohabit_policy::maifs::Agents;
 use cohabit_policy::{Plan, Policy, SensitivityProfiles, View, ViewChange, parse_policy_with};
 use cohabit_scheduler_core::{Config, Effect, Event, Head, SnapshotPart, ViewTracker};
 use cohabit_types::{JobChange, Principal, Request, Span, Time, WorkerKey};
@@ -156,6 +157,11 @@ impl HeadHost {
     pub(crate) fn set_interference(&mut self, knowledge: InterferenceContext) {
         self.policy.set_interference(&knowledge);
         self.settings.knowledge = knowledge;
+    }
+
+    /// Lets these agents decide. A head that is restarted has none.
+    pub(crate) fn set_agents(&mut self, agents: Box<dyn Agents>) {
+        self.policy.set_agents(agents);
     }
 
     /// Stalls the policy until this time: it sees no changes and gives no plans.

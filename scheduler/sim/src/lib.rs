@@ -79,7 +79,7 @@ pub use draw::Options;
 pub use evaluation::{
     ColocationLearner, DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics,
     EvaluationResult, JobBehavior, JobResult, Observer, ParseStopCostError, PeriodMetrics, Series,
-    SharingIncentive, StopCost, evaluate, evaluate_learning,
+    SharingIncentive, StopCost, evaluate, evaluate_agents, evaluate_learning,
 };
 pub use failure::{FailureKind, SimFailure};
 pub use hostile::{HostileRequest, Nonsense};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::action::AgentAction;
 use super::coordination::Coordination;
 use super::observation::JointObservation;
+use super::reward_baseline::RewardBaseline;
 use super::transition::JointTransition;
 use super::values::JointValues;
 
@@ -19,6 +20,16 @@ pub trait Agents: Send {
     /// L: the number of levels that the agents know. Observations must have as many; the numbers of nodes and
     /// jobs are free.
     fn levels(&self) -> usize;
+
+    /// What the reward is measured against; only in training.
+    fn baseline(&self) -> Option<Arc<RewardBaseline>> {
+        None
+    }
+
+    /// Whether the teacher decides in their place, so that they only see what it does; only in training.
+    fn follow_teacher(&self) -> bool {
+        false
+    }
 
     /// The values of each observation.
     fn values(&mut self, observations: &[Arc<JointObservation>]) -> Vec<JointValues>;

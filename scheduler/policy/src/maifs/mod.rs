@@ -8,17 +8,27 @@
 mod action;
 mod agents;
 mod coordination;
+mod features;
 mod graph;
+mod job_places;
 mod joint_q;
 mod max_plus;
 mod observation;
 mod payoffs;
+mod policy;
 mod resolve;
+mod reward_baseline;
+mod rewards;
+mod round;
+mod share_levels;
+mod situation;
 mod task_utilities;
+mod teacher;
 #[cfg(test)]
 mod tests;
 mod transition;
 mod values;
+mod waiting_window;
 
 pub use action::{AgentAction, JointAction};
 pub use agents::Agents;
@@ -26,5 +36,8 @@ pub use coordination::{Coordination, GraphKind, UnknownCoordination};
 pub use graph::coordinated_pairs;
 pub use joint_q::{JointQ, ResolvedAction};
 pub use observation::{JointObservation, ObservationShape, PAIR_FEATURES, SERVER_FEATURES, TASK_FEATURES};
+pub(crate) use policy::Maifs;
+pub use reward_baseline::RewardBaseline;
+pub use share_levels::LEVELS;
 pub use transition::JointTransition;
 pub use values::JointValues;

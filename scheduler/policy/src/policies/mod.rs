@@ -16,6 +16,7 @@ use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder};
 use crate::baselines::{LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork};
 use crate::gittins::GittinsOrder;
 use crate::interference::InterferenceContext;
+use crate::maifs::Maifs;
 use crate::mapping::{Selection, Toggle};
 use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
 use crate::tune::Tuned;
@@ -37,6 +38,9 @@ enum Parse {
     /// Plans depend on predictions of interference.
     Aware(fn(&InterferenceContext, &mut Parameters<'_>) -> Parsed),
 }
+
+/// The policy whose decisions are made for shares that change.
+const MAIFS: &str = "maifs";
 
 /// Every policy, by its name.
 const POLICIES: &[(&str, Parse)] = &[
@@ -89,6 +93,7 @@ const POLICIES: &[(&str, Parse)] = &[
     ("isacpp", Aware(parse_isacpp)),
     ("hybrid", Aware(parse_hybrid)),
     ("clwp-nlwp", Aware(parse_clwp_nlwp)),
+    (MAIFS, Aware(parse_maifs)),
 ];
 
 /// Every name that [`parse_policy`] knows.
@@ -124,7 +129,8 @@ pub fn parse_policy_with(
         Plain(parse) => parse(&mut parameters)?,
         Aware(parse) => parse(context, &mut parameters)?,
     };
-    let tune = parameters.choose("tune", &Toggle::NAMES)?.unwrap_or(Toggle::Off);
+    let usual = if name == MAIFS { Toggle::On } else { Toggle::Off };
+    let tune = parameters.choose("tune", &Toggle::NAMES)?.unwrap_or(usual);
     parameters.finish()?;
     Ok(match tune {
         Toggle::On => Box::new(Tuned::new(policy)),
@@ -188,6 +194,10 @@ fn parse_shortest_remaining(parameters: &mut Parameters<'_>) -> Parsed {
 fn parse_quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {
     let seconds = parameters.read("quantum", "seconds, 0 or more", |secs: &f64| (0.0..1e9).contains(secs))?;
     Ok(seconds.map(Span::from_secs_f64))
+}
+
+fn parse_maifs(context: &InterferenceContext, parameters: &mut Parameters<'_>) -> Parsed {
+    Ok(Box::new(Maifs::new(parse_placer(parameters, Selection::default())?, context)))
 }
 
 fn parse_gittins(parameters: &mut Parameters<'_>) -> Parsed {

@@ -1,7 +1,6 @@
 //! Tuning: any policy decides which job starts when and on which devices; the cores and the host memory of
 //! jobs that give a range of them follow their sensitivity. The README says how.
 
-mod known_sensitivity;
 mod node_shares;
 mod relaxed_view;
 mod residents;

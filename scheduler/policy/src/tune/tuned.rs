@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use cohabit_types::{NodeId, Time};
 
-use super::known_sensitivity::KnownSensitivity;
 use super::relaxed_view::RelaxedView;
 use super::residents::Residents;
 use super::tuning::Tuning;
 use crate::interference::InterferenceContext;
-use crate::sensitivity::SensitivityProfiles;
+use crate::maifs::Agents;
+use crate::sensitivity::{KnownSensitivity, SensitivityProfiles};
 use crate::{EndedRun, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
 /// A policy whose jobs share cores and host memory by their sensitivity.
@@ -93,5 +93,10 @@ impl Policy for Tuned {
 
     fn set_sensitivity(&mut self, profiles: &Arc<SensitivityProfiles>) {
         self.known.profiles = Arc::clone(profiles);
+        self.policy.set_sensitivity(profiles);
+    }
+
+    fn set_agents(&mut self, agents: Box<dyn Agents>) {
+        self.policy.set_agents(agents);
     }
 }

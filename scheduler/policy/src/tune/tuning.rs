@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{Demand, HostShare, JobId, NodeId, RankPlacement, Span, Time};
 
-use super::known_sensitivity::KnownSensitivity;
 use super::node_shares::{grown, is_worth_it, targets};
 use super::residents::Residents;
 use super::tuned_job::TunedJob;
+use crate::sensitivity::KnownSensitivity;
 use crate::{Action, NodeView, RunPhase, RunningJob, View};
 
 /// A job is changed at most this often,

@@ -26,6 +26,7 @@ mod series;
 mod spec;
 mod statistics;
 
+use cohabit_policy::maifs::Agents;
 use cohabit_policy::parse_policy;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Span, Time};
@@ -64,7 +65,7 @@ pub fn evaluate(
     evaluation: Evaluation,
     observer: &mut dyn Observer,
 ) -> Result<EvaluationResult, EvaluationError> {
-    evaluate_with(evaluation, observer, None)
+    evaluate_with(evaluation, observer, None, None)
 }
 
 /// Runs the jobs and measures the policy, whose knowledge of interference grows as this learner observes jobs
@@ -77,13 +78,27 @@ pub fn evaluate_learning(
     observer: &mut dyn Observer,
     learner: &mut dyn ColocationLearner,
 ) -> Result<EvaluationResult, EvaluationError> {
-    evaluate_with(evaluation, observer, Some(learner))
+    evaluate_with(evaluation, observer, Some(learner), None)
+}
+
+/// Runs the jobs and measures the policy, whose decisions these agents make, if agents make them.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_agents<'a>(
+    evaluation: Evaluation,
+    observer: &'a mut dyn Observer,
+    learner: Option<&'a mut dyn ColocationLearner>,
+    agents: Box<dyn Agents>,
+) -> Result<EvaluationResult, EvaluationError> {
+    evaluate_with(evaluation, observer, learner, Some(agents))
 }
 
 fn evaluate_with<'a>(
     mut evaluation: Evaluation,
     observer: &'a mut dyn Observer,
     learner: Option<&'a mut dyn ColocationLearner>,
+    agents: Option<Box<dyn Agents>>,
 ) -> Result<EvaluationResult, EvaluationError> {
     parse_policy(&evaluation.policy)?;
     evaluation.jobs.sort_by_key(|job| job.at);
@@ -97,6 +112,9 @@ fn evaluate_with<'a>(
     let mut recorder = EvaluationRecorder::new(&evaluation, observer, learner);
     let scenario = scenario(&evaluation, last_arrival);
     let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut recorder);
+    if let Some(agents) = agents {
+        world.set_agents(agents);
+    }
     world.run()?;
     if let Some((job, why)) = world.first_refused() {
         return Err(EvaluationError::Refused { job, why });

@@ -5,6 +5,7 @@
 
 use cohabit_policy::Plan;
 use cohabit_policy::interference::InterferenceContext;
+use cohabit_policy::maifs::Agents;
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{Notice, PlanRequestId, Report, Span, Time, WorkerKey};
 
@@ -53,6 +54,11 @@ impl World<'_> {
         let Event::Report(_, Report::ColocationSamples(samples)) = event else { return };
         let knowledge = self.hooks.colocation_samples(self.now, samples, self.head.head());
         self.set_interference(knowledge);
+    }
+
+    /// Lets these agents decide, if the policy is decided by agents.
+    pub(crate) fn set_agents(&mut self, agents: Box<dyn Agents>) {
+        self.head.set_agents(agents);
     }
 
     /// Gives the policy new knowledge of interference, if there is some.

@@ -11,6 +11,7 @@ use crate::gittins::hazards::Rest;
 use crate::gittins::job::{OrderedJob, ReportedWork};
 use crate::gittins::{GittinsOrder, OrderOptions};
 use crate::interference::InterferenceContext;
+use crate::maifs::Agents;
 use crate::tests::cluster::{Ran, TestJob};
 use crate::tests::kit::node;
 use crate::{
@@ -142,6 +143,10 @@ impl Policy for Box<dyn Policy> {
 
     fn set_sensitivity(&mut self, profiles: &Arc<SensitivityProfiles>) {
         (**self).set_sensitivity(profiles);
+    }
+
+    fn set_agents(&mut self, agents: Box<dyn Agents>) {
+        (**self).set_agents(agents);
     }
 }
 
