@@ -5,6 +5,8 @@
 //!   README.md explains the choices and has the accuracy.
 //! - The models in [`interference`] predict how much jobs that share a GPU slow each other down. Start with
 //!   `interference/model.rs`; `interference/README.md` compares the kinds of models.
+//! - The tables in [`sensitivity`] say how much cores and host memory speed a job up. Start with
+//!   [`sensitivity::read_sensitivity`].
 //! - The agents of [`maifs`] value the joint actions of nodes that choose jobs together. Start with the
 //!   example in `maifs/mod.rs`.
 //!
@@ -31,6 +33,7 @@ mod quantity;
 mod quantity_estimator;
 mod random;
 mod recent_median;
+pub mod sensitivity;
 mod stored_files;
 
 pub use accuracy::{Accuracy, AccuracyAccumulator, AccuracyStats, EstimateErrors, Percentiles, Recurrence};
