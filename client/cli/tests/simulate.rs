@@ -20,10 +20,15 @@ submit_s,duration_s,gpus,user,group
 ";
 
 fn simulate(folder: &Path, arguments: &[&str]) -> Output {
+    simulate_on(folder, &[&["--cluster", "2x8:V100@25g"][..], arguments].concat())
+}
+
+/// The same with a cluster among the arguments.
+fn simulate_on(folder: &Path, arguments: &[&str]) -> Output {
     fs::write(folder.join("jobs.csv"), TRACE).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_cohabit"));
     command.env_clear().current_dir(folder);
-    command.args(["simulate", "--trace", "jobs.csv", "--cluster", "2x8:V100@25g"]).args(arguments);
+    command.args(["simulate", "--trace", "jobs.csv"]).args(arguments);
     command.output().expect("the binary runs")
 }
 
@@ -162,6 +167,37 @@ fn runs_that_learn_repeat_themselves_on_any_number_of_threads() {
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// `hungry` is twice as fast with twice the cores of the proportional share; `frugal` needs one for each GPU.
+const TABLES: &str = "\
+profile,cores,memory_gb,speed
+hungry,1,10,0.5
+hungry,2,10,1
+hungry,4,10,2
+frugal,1,,7
+";
+
+#[test]
+fn jobs_have_ranges_and_a_policy_that_tunes_makes_use_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tables.csv"), TABLES).unwrap();
+    let simulated = |known: &str, arguments: &[&str]| {
+        let cluster = ["--cluster", "2x8:V100@25g,16c160G", "--policy", "fifo,fifo:tune=on"];
+        let tables = ["--sensitivity", "tables.csv", "--known-sensitivity", known, "--output", "json"];
+        without_times(document(&simulate_on(folder.path(), &[&cluster[..], &tables, arguments].concat())))
+    };
+    let exact = simulated("exact", &["--sensitivity-models", "hungry"]);
+    let used = (&exact["sensitivity"]["known"], &exact["sensitivity"]["models"]);
+    assert_eq!(used, (&"exact".into(), &serde_json::json!(["hungry"])));
+    let figures = |document: &Value, run: usize| {
+        let run = &document["runs"][run];
+        (run["speed_by_share"].as_f64().unwrap(), run["allotments"].as_u64().unwrap())
+    };
+    assert_eq!(figures(&exact, 0), (1.0, 0), "the proportional share");
+    assert!(figures(&exact, 1).0 > 1.0, "{exact}");
+    assert_eq!(simulated("noisy:0.3", &[]), simulated("noisy:0.3", &["--jobs", "1"]));
+    assert_eq!(figures(&simulated("none", &[]), 0), (1.0, 0));
+}
+
 #[test]
 fn the_report_is_written_and_the_command_in_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,10 +224,47 @@ fn errors_have_messages_and_exit_codes() {
         (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),
         (&["--predictor", "model:nowhere"], 66, "cannot read nowhere/card.json"),
         (&["--policy", "none"], 2, "there is no policy 'none'"),
+        (&["--sensitivity", "t.csv"], 2, "which '2x8:V100@25g' (--cluster) does not have: write them after"),
+        (&["--known-sensitivity", "exact"], 2, "--sensitivity <FILE|DIR>"),
     ] {
         let output = simulate(folder.path(), arguments);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
         assert!(errors.contains(words), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn tables_that_do_not_suit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tables.csv"), TABLES).unwrap();
+    fs::write(folder.path().join("bad.csv"), "profile,cores,memory_gb,speed\na,1,1,fast\n").unwrap();
+    for (cluster, arguments, code, words) in [
+        ("1x8:V100,8c80G", &["--sensitivity", "nowhere"][..], 65, "nowhere: it cannot be read: No such file"),
+        (
+            "1x8:V100,8c80G",
+            &["--sensitivity", "bad.csv"],
+            65,
+            "bad.csv: line 2, column 'speed': 'fast' is not",
+        ),
+        ("1x8:V100,8c80G", &["--sensitivity", "."], 65, "it has no tables: give a CSV file, or a directory"),
+        (
+            "1x8:V100,8c80G",
+            &["--sensitivity", "tables.csv", "--sensitivity-models", "frugal,none"],
+            2,
+            "'none' is not a profile of tables.csv, which has frugal, hungry",
+        ),
+        (
+            "1x8:V100,8c72G",
+            &["--sensitivity", "tables.csv"],
+            65,
+            "profile 'hungry' of --sensitivity needs 10 GiB",
+        ),
+    ] {
+        let output = simulate_on(folder.path(), &[&["--cluster", cluster][..], arguments].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
     }
 }

@@ -20,6 +20,7 @@ mod result;
 mod runner;
 #[cfg(test)]
 mod samples;
+mod sensitivity;
 mod statistics;
 mod summary;
 #[cfg(test)]

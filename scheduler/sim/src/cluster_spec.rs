@@ -92,6 +92,12 @@ impl ClusterSpec {
         all.enumerate().map(|(number, group)| group.shape(number)).collect()
     }
 
+    /// Whether the cores and the memory of every machine are given.
+    #[must_use]
+    pub fn has_host_resources(&self) -> bool {
+        self.groups.iter().all(|group| group.host.is_some())
+    }
+
     /// The total number of devices.
     #[must_use]
     pub fn devices(&self) -> u64 {
@@ -222,6 +228,8 @@ mod tests {
         let shape = &shapes("8x8:V100@25g,24c500G")[7];
         assert_eq!((shape.cpus, shape.memory, shape.devices), (24, Bytes(500 << 30), 8));
         assert_eq!(shapes("1x1:V100,4c1T+1x1:V100")[0].cpus, 4);
+        let is_given = |text: &str| text.parse::<ClusterSpec>().unwrap().has_host_resources();
+        assert!(is_given("1x1:V100,4c1T+1x1:V100,4c1T") && !is_given("1x1:V100,4c1T+1x1:V100"));
     }
 
     #[test]

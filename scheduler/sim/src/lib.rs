@@ -53,6 +53,7 @@ mod recorder;
 mod reference;
 mod run;
 mod scenario;
+mod share_speed;
 mod sim_event;
 mod slowdown_tracker;
 mod swarm;
@@ -69,7 +70,10 @@ pub use application::{
 };
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
 pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, InterferenceContext};
-pub use cohabit_policy::{JobTraits, POLICY_NAMES, PolicyParseError, parse_policy, uses_interference};
+pub use cohabit_policy::{
+    JobTraits, POLICY_NAMES, PolicyParseError, SensitivityProfiles, SensitivityTable, parse_policy,
+    uses_interference,
+};
 #[cfg(feature = "learned")]
 pub use cohabit_predict::{Accuracy, AccuracyStats, EstimateErrors};
 pub use cohabit_scheduler_core::MemoryMisfit;

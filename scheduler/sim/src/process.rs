@@ -9,6 +9,7 @@ use cohabit_worker_core::{FoundRank, GpuAccess, RankExit, RankStart};
 
 use crate::machine::SimExecutor;
 use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram};
+use crate::share_speed::{ShareSpeed, ShareSpeedTracker};
 use crate::slowdown_tracker::SlowdownTracker;
 use crate::wall_clock::WallClock;
 
@@ -51,6 +52,7 @@ pub(crate) struct RankProcess {
     /// Its true behaviour beside others.
     pub(crate) member: SetMember,
     pub(crate) slowdown: SlowdownTracker,
+    pub(crate) share_speed: ShareSpeedTracker,
     /// How fast it is with a share of its machine's cores and memory, where that matters.
     pub(crate) curve: Option<JobCurve>,
 }
@@ -182,6 +184,7 @@ impl RankProcess {
             reporting: ReportSchedule::default(),
             member,
             slowdown: SlowdownTracker::default(),
+            share_speed: ShareSpeedTracker::default(),
             curve: None,
         }
     }
@@ -288,6 +291,12 @@ impl RankProcess {
             }
             (GpuAccess::None | GpuAccess::Exclusive | GpuAccess::TimeSliced(_), _) => None,
         }
+    }
+
+    /// Its device time until now, with its speed by its share.
+    pub(crate) fn share_speed_at(&self, now: Time) -> ShareSpeed {
+        let devices = self.start.share.as_f64() * self.start.devices.len() as f64;
+        self.share_speed.total_at(self.ended_at.unwrap_or(now)).on_devices(devices)
     }
 
     /// Device time that it has used until now: thousandths of a device, times microseconds.

@@ -3,6 +3,7 @@
 mod behavior;
 mod interference;
 mod selection;
+mod sensitivity;
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -18,6 +19,7 @@ use cohabit_types::{Sharing, SharingLimits};
 use self::behavior::BehaviorArguments;
 pub(crate) use self::interference::{Predictor, Truth};
 pub(crate) use self::selection::SelectionArguments;
+pub(crate) use self::sensitivity::{KnownSensitivity, SensitivityArguments};
 
 // Arguments of `simulate`.
 #[derive(Debug, Args)]
@@ -107,6 +109,8 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_sharing: u32,
+    #[command(flatten)]
+    pub(crate) sensitivity: SensitivityArguments,
     #[command(flatten)]
     pub(crate) behavior: BehaviorArguments,
     /// Write a self-contained HTML page with charts to this file
@@ -403,6 +407,25 @@ mod tests {
         assert_eq!(index("--policy fifo,las --baseline las").unwrap(), 1);
         let refusal = index("--policy fifo,las --baseline spd").unwrap_err().to_string();
         assert!(refusal.contains("write 'fifo', 'las'"), "{refusal}");
+    }
+
+    #[test]
+    fn what_policies_know_of_sensitivity_is_printed_as_it_is_parsed() {
+        for name in ["exact", "none", "noisy:0", "noisy:0.35"] {
+            assert_eq!(name.parse::<KnownSensitivity>().unwrap().to_string(), name);
+        }
+        for (text, words) in
+            [("noisy:-1", "write noisy:0.2"), ("noisy", "write exact"), ("some:1", "or none")]
+        {
+            assert!(text.parse::<KnownSensitivity>().unwrap_err().contains(words), "{text}");
+        }
+        let given = parse("--sensitivity a.csv --sensitivity-models one,two").unwrap().sensitivity;
+        assert_eq!(
+            (given.sensitivity_models, given.known_sensitivity),
+            (vec!["one".to_owned(), "two".into()], KnownSensitivity::Noisy(0.2))
+        );
+        let refusal = parse("--known-sensitivity exact").unwrap_err().to_string();
+        assert!(refusal.contains("--sensitivity <FILE|DIR>"), "{refusal}");
     }
 
     #[test]

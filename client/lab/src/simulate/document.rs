@@ -6,7 +6,7 @@ use cohabit_sim::{Accuracy, EvaluationMetrics, PeriodMetrics, SharingIncentive};
 use serde::Serialize;
 
 use super::comparison::{self, PolicyComparison};
-use super::result::{SelectedJobs, SimulationResult, SimulationResults};
+use super::result::{SelectedJobs, SensitivitySource, SimulationResult, SimulationResults};
 
 /// The input and the results.
 #[derive(Debug, Serialize)]
@@ -18,6 +18,7 @@ pub(super) struct SimulationDocument<'a> {
     interference: &'a str,
     predictor: &'a str,
     learn_online: bool,
+    sensitivity: Option<&'a SensitivitySource>,
     max_slowdown: f64,
     progress: f64,
     preemptible: f64,
@@ -62,6 +63,7 @@ pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<Simula
         interference: &outcomes.interference,
         predictor: &outcomes.predictor,
         learn_online: outcomes.learn_online,
+        sensitivity: outcomes.sensitivity.as_ref(),
         max_slowdown: outcomes.max_slowdown,
         progress: outcomes.behavior.reporting,
         preemptible: outcomes.behavior.preemptible,

@@ -10,6 +10,7 @@ use cohabit_sim::{Hardware, InterferenceContext, MachineSpec};
 use super::files::open_file;
 use super::interference;
 use super::learning::OnlineLearning;
+use super::sensitivity::{SeededSensitivity, Sensitivity};
 use crate::simulate::arguments::{Sample, SimulateArguments, TraceSource};
 
 /// The load of synthetic jobs without --load.
@@ -29,6 +30,8 @@ pub(super) struct Input {
     jobs_per_window: Option<usize>,
     /// The measured configurations that jobs on one device train.
     measurements: Option<Measurements>,
+    /// How much cores and host memory speed jobs up, if that matters.
+    sensitivity: Option<Sensitivity>,
     pub(super) hardware: Hardware,
     pub(super) knowledge: InterferenceContext,
     /// What runs that learn start with.
@@ -46,6 +49,7 @@ enum JobSource {
 pub(super) struct SeededWorkload {
     pub(super) shapes: Vec<MachineSpec>,
     pub(super) workload: Workload,
+    pub(super) sensitivity: SeededSensitivity,
     /// The load if all jobs were placed ideally; none if all arrive at once.
     pub(super) load: Option<f64>,
 }
@@ -65,6 +69,7 @@ impl Input {
         let spec = &arguments.cluster.spec;
         let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing);
         let shapes: Vec<MachineSpec> = spec.shapes().into_iter().map(shared).collect();
+        let sensitivity = Sensitivity::read(arguments, &shapes)?;
         let measurements = interference::measurements(arguments, &shapes)?;
         let hardware = interference::hardware(arguments, measurements.as_ref())?;
         let knowledge = interference::knowledge(arguments, measurements.as_ref(), &hardware)?;
@@ -75,6 +80,7 @@ impl Input {
         Ok(Input {
             knowledge,
             learning,
+            sensitivity,
             hardware,
             measurements,
             shapes,
@@ -87,8 +93,13 @@ impl Input {
         })
     }
 
-    /// Warnings about the trace.
+    /// Warnings about the trace and the tables.
     pub(super) fn remarks(&self) -> Vec<String> {
+        let left_out = self.sensitivity.iter().flat_map(|it| it.left_out.iter().cloned());
+        self.trace_remarks().into_iter().chain(left_out).collect()
+    }
+
+    fn trace_remarks(&self) -> Vec<String> {
         let JobSource::Trace(trace) = &self.source else { return Vec::new() };
         let reported = trace.skipped.iter().take(MAX_REPORTED_ROWS);
         let mut remarks: Vec<String> =
@@ -123,7 +134,12 @@ impl Input {
             Some(load) => made.with_load(load, self.devices),
             None => made,
         };
-        Ok(SeededWorkload { shapes: self.shapes.clone(), load: workload.load(self.devices), workload })
+        let (workload, sensitivity) = match &self.sensitivity {
+            Some(tables) => tables.apply(workload, &self.shapes, seed),
+            None => (workload, SeededSensitivity::default()),
+        };
+        let load = workload.load(self.devices);
+        Ok(SeededWorkload { shapes: self.shapes.clone(), load, workload, sensitivity })
     }
 
     fn no_jobs(&self, SkippedJobs { too_wide, too_large }: SkippedJobs) -> CommandError {

@@ -12,7 +12,9 @@ use cohabit_types::{Span, Time};
 
 use serde::Serialize;
 
-use crate::simulate::arguments::{Sample, SelectionArguments, SimulateArguments, Truth};
+use crate::simulate::arguments::{
+    Sample, SelectionArguments, SensitivityArguments, SimulateArguments, Truth,
+};
 
 /// The results of one command.
 pub(super) struct SimulationResults {
@@ -29,6 +31,8 @@ pub(super) struct SimulationResults {
     pub(super) predictor: String,
     /// Whether runs learned interference.
     pub(super) learn_online: bool,
+    /// The tables of sensitivity, if jobs have ranges.
+    pub(super) sensitivity: Option<SensitivitySource>,
     pub(super) max_slowdown: f64,
     /// Which jobs of the trace were used.
     pub(super) selection: SelectedJobs,
@@ -68,6 +72,27 @@ pub(super) struct SelectedJobs {
 pub(super) enum ConfigurationSource {
     Measured,
     FromTrace,
+}
+
+/// Where the tables of sensitivity come from, and what policies know of them.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct SensitivitySource {
+    /// The file or directory.
+    pub(super) tables: String,
+    /// The profiles that groups draw from, if they were chosen.
+    pub(super) models: Vec<String>,
+    /// What policies know from the start.
+    pub(super) known: String,
+}
+
+impl SensitivitySource {
+    fn of(arguments: &SensitivityArguments) -> Option<SensitivitySource> {
+        Some(SensitivitySource {
+            tables: arguments.sensitivity.as_ref()?.display().to_string(),
+            models: arguments.sensitivity_models.clone(),
+            known: arguments.known_sensitivity.to_string(),
+        })
+    }
 }
 
 /// One run.
@@ -122,6 +147,7 @@ impl SimulationResults {
             interference: arguments.interference.to_string(),
             predictor: arguments.predictor.to_string(),
             learn_online: arguments.learn_online,
+            sensitivity: SensitivitySource::of(&arguments.sensitivity),
             max_slowdown: arguments.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN),
             selection: SelectedJobs::of(&arguments.selection),
             baseline: arguments.baseline_index()?,

@@ -190,11 +190,11 @@ impl<'a> Runner<'a> {
     fn evaluation(&self, variant: PolicyVariant<'_>, seed: u64, jobs: &SeededWorkload) -> Evaluation {
         Evaluation {
             shapes: jobs.shapes.clone(),
-            hardware: self.input.hardware.clone(),
+            hardware: jobs.sensitivity.hardware(&self.input.hardware),
             jobs: under(variant, &jobs.workload.jobs),
             policy: variant.policy.to_owned(),
             knowledge: self.input.knowledge.clone(),
-            sensitivity: Arc::default(),
+            sensitivity: Arc::clone(&jobs.sensitivity.known),
             estimator: self.arguments.estimator.0,
             behavior: self.arguments.behavior.behavior(),
             seed,

@@ -57,6 +57,8 @@ fn metrics(policy: &str, mean_jct_s: f64) -> EvaluationMetrics {
         stops_per_job: 0.5,
         out_of_memory: 3,
         bound_violations: 0.125,
+        speed_by_share: 1.125,
+        allotments: 5,
         plans: 4,
         plan_us_p50: 7,
         plan_us_p99: 70,
@@ -101,6 +103,7 @@ pub(super) fn outcomes() -> SimulationResults {
         interference: "law".into(),
         predictor: "law".into(),
         learn_online: false,
+        sensitivity: None,
         max_slowdown: 1.3,
         behavior: JobBehavior::default(),
         selection: SelectedJobs {

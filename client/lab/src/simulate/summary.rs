@@ -34,6 +34,8 @@ const HEADINGS: [&str; 15] = [
 ];
 /// Further columns if jobs share GPUs.
 const OF_SHARING: [&str; 2] = ["Occupied", "Over limit"];
+/// Further columns if jobs have ranges of cores and host memory.
+const OF_SENSITIVITY: [&str; 2] = ["Speed by share", "Allotments"];
 /// Further columns if policies are compared with themselves without sharing.
 const OF_INCENTIVE: [&str; 4] = ["Later", "By chance", "Mean delay", "Largest delay"];
 
@@ -60,8 +62,9 @@ fn usual_headings(outcomes: &SimulationResults) -> impl Iterator<Item = &'static
         ConfigurationSource::Measured => &OF_SHARING,
         ConfigurationSource::FromTrace => &[],
     };
+    let of_sensitivity: &[&str] = if outcomes.sensitivity.is_some() { &OF_SENSITIVITY } else { &[] };
     let of_incentive: &[&str] = if has_incentives(outcomes) { &OF_INCENTIVE } else { &[] };
-    HEADINGS.iter().chain(of_sharing).chain(of_incentive).copied()
+    HEADINGS.iter().chain(of_sharing).chain(of_sensitivity).chain(of_incentive).copied()
 }
 
 fn has_incentives(outcomes: &SimulationResults) -> bool {
@@ -96,6 +99,12 @@ fn cells(runs: &[&SimulationResult], outcomes: &SimulationResults) -> Vec<String
         cells.extend([
             format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_occupied)),
             format!("{:.1}%", 100.0 * mean(&|run| run.metrics().bound_violations)),
+        ]);
+    }
+    if outcomes.sensitivity.is_some() {
+        cells.extend([
+            format!("{:.3}", mean(&|run| run.metrics().speed_by_share)),
+            format!("{:.0}", mean(&|run| run.metrics().allotments as f64)),
         ]);
     }
     if has_incentives(outcomes) {

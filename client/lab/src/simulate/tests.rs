@@ -4,7 +4,7 @@ use cohabit_console::{Colour, Screen};
 use cohabit_sim::SharingIncentive;
 use serde_json::Value;
 
-use super::result::ConfigurationSource;
+use super::result::{ConfigurationSource, SensitivitySource};
 use super::samples::outcomes;
 use super::{document, summary};
 
@@ -50,6 +50,24 @@ fn tables_have_more_columns_if_jobs_share_gpus() {
     let wide = summary::by_run(&outcomes, PLAIN);
     let lines: Vec<&str> = wide.lines().collect();
     assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
+}
+
+#[test]
+fn tables_have_more_columns_if_jobs_have_ranges() {
+    let mut outcomes = outcomes();
+    let known = SensitivitySource { tables: "t.csv".into(), models: Vec::new(), known: "exact".into() };
+    outcomes.sensitivity = Some(known);
+    let table = summary::by_policy(&outcomes, PLAIN);
+    let lines: Vec<&str> = table.lines().collect();
+    let heading = columns(lines[0]);
+    assert_eq!(heading[heading.len() - 3..], ["SPEED BY SHARE", "ALLOTMENTS", "VS FIRST"]);
+    let fifo = columns(lines[1]);
+    assert_eq!(fifo[fifo.len() - 3..], ["1.125", "5", "1.00 x [1.00, 1.00]"]);
+    let wide = summary::by_run(&outcomes, PLAIN);
+    let lines: Vec<&str> = wide.lines().collect();
+    assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
+    let document = serde_json::to_value(document::document(&outcomes)).unwrap();
+    assert_eq!(document["sensitivity"]["known"], "exact");
 }
 
 #[test]
@@ -121,6 +139,8 @@ fn the_document_has_all_documented_fields() {
         "out_of_memory",
         "gpu_occupied",
         "bound_violations",
+        "speed_by_share",
+        "allotments",
         "plan_us_p50",
         "plan_us_p99",
         "events",

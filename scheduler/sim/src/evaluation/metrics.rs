@@ -9,6 +9,7 @@ use super::lower_bound::{SingleMachineJob, mean_completion};
 use super::spec::Evaluation;
 use super::statistics::{mean, percentile};
 use crate::machine_spec::MachineSpec;
+use crate::share_speed::ShareSpeed;
 use crate::slowdown_tracker::SharedRunTime;
 use crate::workload::WorkloadJob;
 
@@ -79,6 +80,13 @@ pub struct EvaluationMetrics {
     /// bound.
     #[serde(default)]
     pub bound_violations: f64,
+    /// How fast jobs were with their cores and host memory, relative to the proportional share of their
+    /// nodes: the mean over all jobs, weighted by device time. 1 where that matters to no job.
+    #[serde(default)]
+    pub speed_by_share: f64,
+    /// How often the cores and the host memory of a running job were changed.
+    #[serde(default)]
+    pub allotments: u64,
     /// Number of plans.
     pub plans: usize,
     /// Median time of a plan, in microseconds of a real clock.
@@ -97,9 +105,16 @@ pub(super) struct EvaluationCounts {
     pub(super) plans: Vec<u64>,
     /// Device time with at least one job.
     pub(super) occupied: Span,
-    pub(super) shared_run_time: SharedRunTime,
-    pub(super) events: u64,
+    pub(super) measured: Measured,
     pub(super) wall_us: u64,
+}
+
+/// What the machines of an evaluation measured.
+pub(super) struct Measured {
+    pub(super) shared_run_time: SharedRunTime,
+    pub(super) share_speed: ShareSpeed,
+    pub(super) allotments: u64,
+    pub(super) events: u64,
 }
 
 pub(super) fn compute(
@@ -120,6 +135,7 @@ pub(super) fn compute(
     let (mean_jct_s, lower_bound_mean_jct_s) = (mean(jct.iter().copied()), lower_bound(evaluation, capacity));
     let preemptions: usize = jobs.iter().map(JobResult::preemptions).sum();
     let plans = sorted_integers(counts.plans);
+    let shared = counts.measured.shared_run_time;
     EvaluationMetrics {
         policy: evaluation.policy.clone(),
         jobs: jobs.len(),
@@ -151,14 +167,13 @@ pub(super) fn compute(
         preemptions,
         stops_per_job: preemptions as f64 / jobs.len().max(1) as f64,
         out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
-        bound_violations: fraction(
-            counts.shared_run_time.over_bound,
-            counts.shared_run_time.ran.as_secs_f64(),
-        ),
+        bound_violations: fraction(shared.over_bound, shared.ran.as_secs_f64()),
+        speed_by_share: counts.measured.share_speed.mean(),
+        allotments: counts.measured.allotments,
         plans: plans.len(),
         plan_us_p50: percentile(&plans, 0.5),
         plan_us_p99: percentile(&plans, 0.99),
-        events: counts.events,
+        events: counts.measured.events,
         wall_s: counts.wall_us as f64 / 1e6,
     }
 }

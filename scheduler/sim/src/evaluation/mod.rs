@@ -38,6 +38,7 @@ pub use self::estimates::EstimatorKind;
 pub use self::incentive::SharingIncentive;
 pub use self::job_result::JobResult;
 pub use self::metrics::EvaluationMetrics;
+use self::metrics::Measured;
 pub use self::periods::PeriodMetrics;
 use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
@@ -119,12 +120,17 @@ fn evaluate_with<'a>(
     if let Some((job, why)) = world.first_refused() {
         return Err(EvaluationError::Refused { job, why });
     }
-    let (used, shared_run_time, events) =
-        (world.device_time(), world.shared_run_time(), world.counters.events);
+    let used = world.device_time();
+    let measured = Measured {
+        shared_run_time: world.shared_run_time(),
+        share_speed: world.share_speed(),
+        allotments: world.allotments(),
+        events: world.counters.events,
+    };
     drop(world);
     recorder.check_device_time(&used)?;
     let wall_us = recorder.clock_us() - begun;
-    Ok(recorder.into_result(&evaluation, shared_run_time, events, wall_us))
+    Ok(recorder.into_result(&evaluation, measured, wall_us))
 }
 
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {

@@ -14,14 +14,13 @@ use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, T
 use super::device_spans::DeviceSpanRecorder;
 use super::estimates::EvaluationEstimator;
 use super::job_result::JobResult;
-use super::metrics::{self, EvaluationCounts};
+use super::metrics::{self, EvaluationCounts, Measured};
 use super::occupancy::Occupancy;
 use super::result::EvaluationResult;
 use super::series::Series;
 use super::spec::{ColocationLearner, Evaluation, Observer};
 use crate::failure::{FailureKind, SimFailure};
 use crate::head_hooks::HeadHooks;
-use crate::slowdown_tracker::SharedRunTime;
 
 /// The record of an evaluation.
 pub(super) struct EvaluationRecorder<'o> {
@@ -97,14 +96,13 @@ impl<'o> EvaluationRecorder<'o> {
     pub(super) fn into_result(
         self,
         evaluation: &Evaluation,
-        shared_run_time: SharedRunTime,
-        events: u64,
+        measured: Measured,
         wall_us: u64,
     ) -> EvaluationResult {
         let estimates: Accuracy = self.estimates.accuracy();
         let jobs: Vec<JobResult> = self.jobs.into_iter().map(|entry| entry.result).collect();
         let occupied = self.occupancy.total();
-        let counts = EvaluationCounts { plans: self.plans, occupied, shared_run_time, events, wall_us };
+        let counts = EvaluationCounts { plans: self.plans, occupied, measured, wall_us };
         EvaluationResult {
             metrics: metrics::compute(evaluation, &jobs, counts),
             series: Series::of(&jobs),

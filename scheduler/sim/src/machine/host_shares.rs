@@ -28,6 +28,7 @@ impl SimMachine {
     ) {
         let ranks: Vec<RankId> = self.processes_of(attempt).map(|(rank, _)| *rank).collect();
         if !ranks.is_empty() {
+            self.accounts.allotments += u64::from(self.host_share(attempt) != Some(share));
             self.host_shares.insert(attempt, share);
             ranks.into_iter().for_each(|rank| self.update_rate(now, rank, out));
         }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_types::{AttemptId, Outcome, RankId, Time};
 
 use crate::process::RankProcess;
+use crate::share_speed::ShareSpeed;
 use crate::slowdown_tracker::SharedRunTime;
 
 /// What is recorded of the processes that have ended.
@@ -24,6 +25,10 @@ pub(crate) struct ProcessOutcomes {
     pub(crate) finished_unseen: BTreeSet<RankId>,
     /// Run time of the processes that were allowed to share a device.
     pub(crate) shared_run_time: SharedRunTime,
+    /// How fast the processes were with their shares of cores and host memory.
+    pub(crate) share_speed: ShareSpeed,
+    /// How often the share of running processes was changed.
+    pub(crate) allotments: u64,
 }
 
 impl ProcessOutcomes {
@@ -31,6 +36,7 @@ impl ProcessOutcomes {
     pub(super) fn close(&mut self, now: Time, rank: RankId, process: &RankProcess, outcome: &Outcome) {
         *self.device_time.entry(rank.attempt).or_default() += process.device_time(now);
         self.outcomes.insert(rank, outcome.clone());
+        self.share_speed = self.share_speed + process.share_speed_at(now);
         if process.start.spec.demand.may_have_neighbors() {
             self.shared_run_time = self.shared_run_time + process.slowdown.total_at(now);
         }

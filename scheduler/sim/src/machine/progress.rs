@@ -25,6 +25,7 @@ impl SimMachine {
         let (slowdown, host_speed) = (self.slowdown(rank, process), self.host_speed(rank.attempt, process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
         process.slowdown.record(now, slowdown, self.hardware.max_slowdown);
+        process.share_speed.record(now, host_speed);
         // A process that does no work still slows the others.
         let rate = if process.is_idle() { 0.0 } else { process.speed * host_speed / slowdown };
         if process.reports_adaptively() {

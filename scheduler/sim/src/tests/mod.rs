@@ -5,6 +5,8 @@ mod checkers;
 mod evaluation;
 mod gangs;
 mod gpus;
+#[cfg(feature = "learned")]
+mod host_ranges;
 mod kit;
 mod machine;
 mod nonsense;

@@ -46,6 +46,14 @@ struct SmallestMachine {
     host: HostShare,
 }
 
+impl SmallestMachine {
+    /// The part of its cores and memory that belongs to so many of its devices.
+    fn proportional(&self, devices: u32) -> HostShare {
+        let part = |amount: u64| amount * u64::from(devices) / u64::from(self.devices);
+        HostShare { cpus: part(self.host.cpus.into()) as u32, memory: Bytes(part(self.host.memory.0)) }
+    }
+}
+
 fn smallest(machines: &[MachineSpec]) -> Option<SmallestMachine> {
     let devices = machines.iter().map(|machine| machine.devices).min()?;
     let host = machines.iter().map(|it| HostShare { cpus: it.cpus, memory: it.memory });
@@ -55,8 +63,8 @@ fn smallest(machines: &[MachineSpec]) -> Option<SmallestMachine> {
 fn ranged(demand: &Demand, table: &SensitivityTable, machine: &SmallestMachine) -> Demand {
     let devices = demand.total_devices();
     if devices <= machine.devices {
-        let least = least(table, devices.max(1)).at_most(machine.host);
-        let up_to = Some(machine.host).filter(|most| *most != least);
+        let (least, most) = range(table, devices.max(1), machine);
+        let up_to = Some(most).filter(|most| *most != least);
         let one_node = Demand { nodes: 1, spread: Spread::Even, ..*demand };
         return Demand { cpus: least.cpus, memory: least.memory, up_to, ..one_node };
     }
@@ -65,18 +73,20 @@ fn ranged(demand: &Demand, table: &SensitivityTable, machine: &SmallestMachine) 
         return *demand;
     }
     let on_each = devices / nodes;
-    let part = |amount: u64| amount * u64::from(on_each) / u64::from(machine.devices);
-    Demand {
-        nodes,
-        gpus: GpuRequest::Whole(on_each),
-        spread: Spread::Even,
-        cpus: part(machine.host.cpus.into()) as u32,
-        memory: Bytes(part(machine.host.memory.0)),
-        ..*demand
-    }
+    let HostShare { cpus, memory } = machine.proportional(on_each);
+    Demand { nodes, gpus: GpuRequest::Whole(on_each), spread: Spread::Even, cpus, memory, ..*demand }
 }
 
-fn least(table: &SensitivityTable, devices: u32) -> HostShare {
-    let memory = table.memory().first().copied().unwrap_or_default() * f64::from(devices);
-    HostShare { cpus: devices, memory: Bytes(memory.ceil() as u64) }
+/// The least and the most that a job on one machine takes. Where it is unknown how much memory it needs, that
+/// is its proportional share of the machine.
+fn range(table: &SensitivityTable, devices: u32, machine: &SmallestMachine) -> (HostShare, HostShare) {
+    let floor = table.memory().first().copied().unwrap_or_default() * f64::from(devices);
+    let (memory, most) = match floor > 0.0 {
+        true => (Bytes(floor.ceil() as u64), machine.host),
+        false => {
+            let HostShare { memory, .. } = machine.proportional(devices);
+            (memory, HostShare { memory, ..machine.host })
+        }
+    };
+    (HostShare { cpus: devices, memory }.at_most(most), most)
 }

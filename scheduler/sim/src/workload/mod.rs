@@ -38,6 +38,8 @@ pub use self::noisy_tables::noisy_tables;
 pub use self::pace::Pace;
 use crate::machine_spec::MachineSpec;
 use crate::trace::Trace;
+#[cfg(feature = "learned")]
+pub use cohabit_predict::sensitivity::{ReadTables, read_sensitivity};
 
 /// The jobs that are submitted to a simulated cluster.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,8 +12,9 @@ use super::{CLEAN_UP_INTERVAL, World};
 use crate::checks;
 use crate::failure::{FailureKind, SimFailure};
 use crate::node::SimNode;
-use crate::sim_event::SimEvent;
 #[cfg(feature = "learned")]
+use crate::share_speed::ShareSpeed;
+use crate::sim_event::SimEvent;
 use crate::slowdown_tracker::SharedRunTime;
 
 impl World<'_> {
@@ -120,6 +121,18 @@ impl World<'_> {
     #[cfg(feature = "learned")]
     pub(crate) fn shared_run_time(&self) -> SharedRunTime {
         self.nodes.iter().map(|node| node.machine.accounts().shared_run_time).sum()
+    }
+
+    /// How fast the ranks were with their shares of cores and host memory.
+    #[cfg(feature = "learned")]
+    pub(crate) fn share_speed(&self) -> ShareSpeed {
+        self.nodes.iter().map(|node| node.machine.accounts().share_speed).sum()
+    }
+
+    /// How often the share of running ranks was changed.
+    #[cfg(feature = "learned")]
+    pub(crate) fn allotments(&self) -> u64 {
+        self.nodes.iter().map(|node| node.machine.accounts().allotments).sum()
     }
 
     /// The records of everything that was accepted.
