@@ -4,6 +4,8 @@
 //! For a given seed, every policy gets the same jobs, training configurations and estimation errors. This
 //! command reads the input, shows the progress and prints the results. Start reading at [`run`].
 
+#[cfg(feature = "predict")]
+mod agents;
 mod arguments;
 mod comparison;
 mod document;
@@ -12,6 +14,8 @@ mod input;
 mod interference;
 #[cfg(feature = "online")]
 mod learning;
+#[cfg(not(feature = "predict"))]
+mod no_agents;
 #[cfg(not(feature = "online"))]
 mod no_learning;
 mod progress;
@@ -26,13 +30,19 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+#[cfg(not(feature = "predict"))]
+use no_agents as agents;
 #[cfg(not(feature = "online"))]
 use no_learning as learning;
 
 use std::process::ExitCode;
 
 pub use self::arguments::SimulateArguments;
-use self::input::Input;
+#[cfg(feature = "predict")]
+pub(crate) use self::arguments::{WorkloadArguments, parse_load};
+pub(crate) use self::input::Input;
+#[cfg(feature = "predict")]
+pub(crate) use self::input::WindowDraw;
 use self::result::SimulationResults;
 use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, output};
 
@@ -42,7 +52,8 @@ use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, outp
 ///
 /// An unusable trace, table or model, and a report that cannot be written.
 pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, CommandError> {
-    let input = Input::read(arguments)?;
+    arguments.check_agents()?;
+    let input = Input::read(&arguments.workload)?;
     input.remarks().iter().for_each(|remark| output::print_message(remark));
     let outcomes = runner::run_all(arguments, &input)?;
     // Print first: results that took minutes must not be lost if the page cannot be written.

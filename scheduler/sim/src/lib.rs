@@ -70,6 +70,7 @@ pub use application::{
 };
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
 pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, InterferenceContext};
+pub use cohabit_policy::maifs;
 pub use cohabit_policy::{
     JobTraits, POLICY_NAMES, PolicyParseError, SensitivityProfiles, SensitivityTable, parse_policy,
     uses_interference,

@@ -18,6 +18,8 @@ mod tokens;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+#[cfg(all(feature = "simulate", feature = "predict"))]
+use cohabit_lab::policy::PolicyArguments;
 #[cfg(feature = "predict")]
 use cohabit_lab::predict::PredictArguments;
 #[cfg(feature = "worker")]
@@ -129,6 +131,9 @@ pub(crate) enum Verb {
     /// Replay a trace on a simulated cluster and compare scheduling policies
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
+    /// Train agents for the policy maifs in the simulator, and show them
+    #[cfg(all(feature = "simulate", feature = "predict"))]
+    Policy(PolicyArguments),
     /// Train, evaluate and show models that predict the slowdown of jobs sharing a GPU
     #[cfg(feature = "predict")]
     Predict(PredictArguments),
@@ -209,6 +214,8 @@ impl Verb {
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),
+            #[cfg(all(feature = "simulate", feature = "predict"))]
+            Verb::Policy(arguments) => Some(arguments.display()),
             #[cfg(feature = "predict")]
             Verb::Predict(arguments) => Some(arguments.display()),
             #[cfg(feature = "worker")]

@@ -80,6 +80,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => cohabit_lab::simulate::run(&arguments),
+        #[cfg(all(feature = "simulate", feature = "predict"))]
+        Verb::Policy(arguments) => cohabit_lab::policy::run(&arguments),
         #[cfg(feature = "predict")]
         Verb::Predict(arguments) => cohabit_lab::predict::run(&arguments),
         #[cfg(feature = "worker")]

@@ -4,53 +4,37 @@ mod behavior;
 mod interference;
 mod selection;
 mod sensitivity;
+mod workload;
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use cohabit_console::{CommandError, CommandErrorKind, DisplayArguments};
-use cohabit_sim::trace::{ThroughputSource, TraceFormat};
 use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES};
-use cohabit_types::{Sharing, SharingLimits};
+use cohabit_types::Sharing;
 
-use self::behavior::BehaviorArguments;
 pub(crate) use self::interference::{Predictor, Truth};
 pub(crate) use self::selection::SelectionArguments;
-pub(crate) use self::sensitivity::{KnownSensitivity, SensitivityArguments};
+pub(crate) use self::sensitivity::{SensitivityArguments, SensitivityKnowledge};
+pub(crate) use self::workload::WorkloadArguments;
+
+/// The policy in which agents decide.
+const AGENTS_POLICY: &str = "maifs";
 
 // Arguments of `simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateArguments {
-    /// Trace file (plain or gzip), or synthetic:JOBS to generate that many jobs from the seed
-    #[arg(long, value_name = "FILE|synthetic:JOBS")]
-    pub(crate) trace: TraceSource,
-    /// Format of the trace: csv, philly, openb, gavel, pai (hours) or pai-seconds [default: detected from the
-    /// first line]
-    #[arg(long)]
-    pub(crate) format: Option<TraceFormat>,
-    /// Fail on invalid rows of the trace instead of skipping them
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// CSV file of measured steps per second, for traces that contain only steps (gavel)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) throughputs: Option<PathBuf>,
-    /// Measurements to use from the file of --throughputs
-    #[arg(long, value_name = "SOURCE/GPU", default_value_t, requires = "throughputs")]
-    pub(crate) throughputs_of: ThroughputSource,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArguments,
     #[command(flatten)]
     pub(crate) selection: SelectionArguments,
     /// Scale the arrival times so that ideally placed jobs would keep this fraction of all devices busy
     /// [default: 0.9 for synthetic jobs, otherwise as in the trace]
     #[arg(long, value_parser = parse_load)]
     pub(crate) load: Option<f64>,
-    /// Cluster to simulate, such as 16x8:V100@25g: machines x devices, GPU and network bandwidth. The
-    /// bandwidth between the devices of a machine follows a slash; join groups with +:
-    /// 8x8:A100@100g/300GB+4x4:K80@10g
-    #[arg(long, value_name = "SPEC")]
-    pub(crate) cluster: ClusterArgument,
     // The help text lists the policies of the scheduler.
     #[arg(
         long,
@@ -60,6 +44,10 @@ pub struct SimulateArguments {
         help = policy_help()
     )]
     pub(crate) policy: Vec<Policies>,
+    /// Directory of trained agents (from `cohabit policy train`): run maifs with them, too; may be repeated.
+    /// Without agents, maifs follows a fixed rule
+    #[arg(long, value_name = "DIR", action = ArgAction::Append)]
+    pub(crate) agents: Vec<PathBuf>,
     /// Policies to run on the same jobs without GPU sharing, for comparison
     #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
     pub(crate) exclusive: Vec<Policies>,
@@ -78,41 +66,10 @@ pub struct SimulateArguments {
     /// are means and standard deviations. Window k of several uses seed + k - 1
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
     pub(crate) seed: Vec<u64>,
-    /// Estimator of run times: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA (the
-    /// actual run time with a log-normal error)
-    #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
-    pub(crate) estimator: EstimatorArgument,
-    /// Source of the true slowdowns of jobs that share a GPU: law (from the utilization of each job), a table
-    /// of measurements (from `cohabit profile`, or Gavel's pairs), or a trained model (from `cohabit predict
-    /// train`)
-    #[arg(long, value_name = "law|table:FILE|model:DIR", default_value = "law")]
-    pub(crate) interference: Truth,
-    /// Table of measurements from which the training configurations of jobs are drawn; such jobs share GPUs.
-    /// With --interference table:FILE, they are drawn from FILE
-    #[arg(long, value_name = "FILE")]
-    pub(crate) configurations: Option<PathBuf>,
-    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), none
-    /// (by what jobs request), truth, the pretrained model that comes with this program, or a model in a
-    /// directory
-    #[arg(long, value_name = "law|none|truth|pretrained|model:DIR", default_value = "law")]
-    pub(crate) predictor: Predictor,
     /// Learn interference during each run from the jobs that report progress, as the head does, starting with
     /// --predictor
     #[arg(long)]
     pub(crate) learn_online: bool,
-    /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies that limit the
-    /// slowdown use it, and results report the time above it [default: no limit; results report the time
-    /// above 1.3]
-    #[arg(long, value_name = "FACTOR", value_parser = parse_slowdown)]
-    pub(crate) max_slowdown: Option<f64>,
-    /// Largest number of jobs that share a GPU
-    #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) max_sharing: u32,
-    #[command(flatten)]
-    pub(crate) sensitivity: SensitivityArguments,
-    #[command(flatten)]
-    pub(crate) behavior: BehaviorArguments,
     /// Write a self-contained HTML page with charts to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -145,6 +102,8 @@ pub(crate) struct Policies(pub(crate) Vec<String>);
 pub(crate) struct PolicyVariant<'a> {
     /// Its name and parameters.
     pub(crate) policy: &'a str,
+    /// The directory of the agents that decide in it, if any.
+    pub(crate) agents: Option<&'a Path>,
     /// Whether its jobs may share GPUs.
     pub(crate) sharing: Sharing,
     /// Whether every second job is submitted a moment later: what differs then differs by chance.
@@ -170,8 +129,34 @@ impl SimulateArguments {
         let some = [(Sharing::Exclusive, &self.exclusive), (Sharing::Shared, &self.policy)];
         let all = some.into_iter().flat_map(|(sharing, lists)| lists.iter().map(move |list| (sharing, list)));
         distinct(all.flat_map(|(sharing, Policies(names))| {
-            names.iter().map(move |policy| PolicyVariant { policy, sharing, nudged: false })
+            names.iter().flat_map(move |policy| self.with_agents(policy, sharing))
         }))
+    }
+
+    /// A policy, and the same with each of the given agents if agents may decide in it.
+    fn with_agents<'a>(
+        &'a self,
+        policy: &'a str,
+        sharing: Sharing,
+    ) -> impl Iterator<Item = PolicyVariant<'a>> {
+        let is_maifs = policy.trim().split(':').next() == Some(AGENTS_POLICY);
+        let trained = self.agents.iter().filter(move |_| is_maifs).map(|folder| Some(folder.as_path()));
+        std::iter::once(None).chain(trained).map(move |agents| PolicyVariant {
+            policy,
+            agents,
+            sharing,
+            nudged: false,
+        })
+    }
+
+    /// # Errors
+    /// If there are agents for a policy that does not run.
+    pub(crate) fn check_agents(&self) -> Result<(), CommandError> {
+        if self.agents.is_empty() || self.policy_variants().iter().any(|it| it.agents.is_some()) {
+            return Ok(());
+        }
+        let message = "--agents is for the policy maifs, which does not run: add --policy maifs";
+        Err(CommandError::new(CommandErrorKind::Usage, message))
     }
 
     /// The index of the policy that the others are compared with.
@@ -259,9 +244,10 @@ impl FromStr for ClusterArgument {
 impl fmt::Display for PolicyVariant<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sharing {
-            Sharing::Exclusive => write!(f, "exclusive {}", self.policy),
-            Sharing::Shared => f.write_str(self.policy),
+            Sharing::Exclusive => write!(f, "exclusive {}", self.policy)?,
+            Sharing::Shared => f.write_str(self.policy)?,
         }
+        self.agents.map_or(Ok(()), |folder| write!(f, " with {}", folder.display()))
     }
 }
 
@@ -331,14 +317,9 @@ fn policy_help() -> String {
     )
 }
 
-fn parse_load(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_load(text: &str) -> Result<f64, String> {
     let load = text.parse().ok().filter(|load| (0.001..=1_000.0).contains(load));
     load.ok_or_else(|| format!("'{text}' is not a load: write 0.9 for 90% of all devices"))
-}
-
-fn parse_slowdown(text: &str) -> Result<f64, String> {
-    let slowdown = text.parse().ok().filter(|slowdown| (1.0..=1_000.0).contains(slowdown));
-    slowdown.ok_or_else(|| format!("'{text}' is not a slowdown of at least 1: write 1.3 for 30% slower"))
 }
 
 #[cfg(test)]
@@ -381,6 +362,18 @@ mod tests {
     }
 
     #[test]
+    fn agents_run_beside_the_policy_without_them() {
+        let arguments = parse("--policy fifo,maifs:tune=off --agents one --agents two").unwrap();
+        let variants: Vec<String> =
+            arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
+        let with = |folder: &str| format!("maifs:tune=off with {folder}");
+        assert_eq!(variants, ["fifo".to_owned(), "maifs:tune=off".to_owned(), with("one"), with("two")]);
+        assert!(arguments.check_agents().is_ok());
+        let refusal = parse("--policy fifo --agents one").unwrap().check_agents().unwrap_err().to_string();
+        assert!(refusal.contains("add --policy maifs"), "{refusal}");
+    }
+
+    #[test]
     fn seeds_are_lists_or_repeated_flags_without_duplicates() {
         assert_eq!(parse("--seed 3,1 --seed 2 --seed 3").unwrap().seeds(), [3, 1, 2]);
         assert_eq!(parse("").unwrap().seeds(), [1]);
@@ -412,17 +405,17 @@ mod tests {
     #[test]
     fn what_policies_know_of_sensitivity_is_printed_as_it_is_parsed() {
         for name in ["exact", "none", "noisy:0", "noisy:0.35"] {
-            assert_eq!(name.parse::<KnownSensitivity>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<SensitivityKnowledge>().unwrap().to_string(), name);
         }
         for (text, words) in
             [("noisy:-1", "write noisy:0.2"), ("noisy", "write exact"), ("some:1", "or none")]
         {
-            assert!(text.parse::<KnownSensitivity>().unwrap_err().contains(words), "{text}");
+            assert!(text.parse::<SensitivityKnowledge>().unwrap_err().contains(words), "{text}");
         }
         let given = parse("--sensitivity a.csv --sensitivity-models one,two").unwrap().sensitivity;
         assert_eq!(
             (given.sensitivity_models, given.known_sensitivity),
-            (vec!["one".to_owned(), "two".into()], KnownSensitivity::Noisy(0.2))
+            (vec!["one".to_owned(), "two".into()], SensitivityKnowledge::Noisy(0.2))
         );
         let refusal = parse("--known-sensitivity exact").unwrap_err().to_string();
         assert!(refusal.contains("--sensitivity <FILE|DIR>"), "{refusal}");
@@ -438,16 +431,16 @@ mod tests {
     #[test]
     fn sources_of_slowdowns_are_printed_as_they_are_parsed() {
         let arguments = parse("--interference table:pairs.csv --predictor truth --max-slowdown 1.5").unwrap();
-        let written = (arguments.interference.to_string(), arguments.predictor.to_string());
+        let written = (arguments.workload.interference.to_string(), arguments.workload.predictor.to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("table:pairs.csv", "truth"));
         let learned = parse("--interference model:one --predictor model:a/b").unwrap();
-        let written = (learned.interference.to_string(), learned.predictor.to_string());
+        let written = (learned.workload.interference.to_string(), learned.workload.predictor.to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("model:one", "model:a/b"));
         for predictor in ["pretrained", "none"] {
-            let written = parse(&format!("--predictor {predictor}")).unwrap().predictor.to_string();
+            let written = parse(&format!("--predictor {predictor}")).unwrap().workload.predictor.to_string();
             assert_eq!(written, predictor);
         }
-        let usual = parse("").unwrap();
+        let usual = parse("").unwrap().workload;
         assert_eq!(
             (usual.interference, usual.predictor, usual.max_slowdown),
             (Truth::Law, Predictor::Law, None)
@@ -456,9 +449,10 @@ mod tests {
 
     #[test]
     fn the_behavior_of_jobs_is_parsed() {
-        let usual = parse("").unwrap().behavior.behavior();
+        let usual = parse("").unwrap().workload.behavior.behavior();
         assert_eq!((usual.reporting, usual.stop_cost.to_string()), (0.3, "15,45".to_owned()));
-        let given = parse("--progress 1 --preemptible 0.6 --stop-cost 1,0").unwrap().behavior.behavior();
+        let given =
+            parse("--progress 1 --preemptible 0.6 --stop-cost 1,0").unwrap().workload.behavior.behavior();
         assert_eq!((given.reporting, given.stop_cost.to_string()), (1.0, "1,0".to_owned()));
         assert_eq!((usual.preemptible, given.preemptible), (1.0, 0.6));
     }

@@ -1,17 +1,17 @@
 //! The input of a simulation: the trace, the cluster, and the jobs for a seed.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_sim::trace::{JobLimits, ReadOptions, Strictness, Throughputs, Trace, read, synthetic};
-use cohabit_sim::workload::{Measurements, Pace, SkippedJobs, Workload, workload};
-use cohabit_sim::{Hardware, InterferenceContext, MachineSpec};
+use cohabit_sim::workload::{Measurements, Pace, SkippedJobs, Workload, WorkloadJob, workload};
+use cohabit_sim::{EstimatorKind, Evaluation, Hardware, InterferenceContext, JobBehavior, MachineSpec};
 
 use super::files::open_file;
 use super::interference;
-use super::learning::OnlineLearning;
 use super::sensitivity::{SeededSensitivity, Sensitivity};
-use crate::simulate::arguments::{Sample, SimulateArguments, TraceSource};
+use crate::simulate::arguments::{TraceSource, WorkloadArguments};
 
 /// The load of synthetic jobs without --load.
 const LOAD_OF_SYNTHETIC: f64 = 0.9;
@@ -19,23 +19,32 @@ const LOAD_OF_SYNTHETIC: f64 = 0.9;
 const MAX_REPORTED_ROWS: usize = 3;
 
 /// The input that does not depend on the seed.
-pub(super) struct Input {
+pub(crate) struct Input {
     shapes: Vec<MachineSpec>,
     devices: u64,
     cluster: String,
-    load: Option<f64>,
     source: JobSource,
     limits: JobLimits,
-    /// The most jobs of a window.
-    jobs_per_window: Option<usize>,
     /// The measured configurations that jobs on one device train.
-    measurements: Option<Measurements>,
+    pub(super) measurements: Option<Measurements>,
     /// How much cores and host memory speed jobs up, if that matters.
     sensitivity: Option<Sensitivity>,
-    pub(super) hardware: Hardware,
+    hardware: Hardware,
     pub(super) knowledge: InterferenceContext,
-    /// What runs that learn start with.
-    pub(super) learning: Option<OnlineLearning>,
+    estimator: EstimatorKind,
+    behavior: JobBehavior,
+}
+
+/// The jobs that one run gets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct WindowDraw {
+    /// How many jobs of the trace come before them.
+    pub(crate) start: usize,
+    /// The most jobs.
+    pub(crate) jobs: Option<usize>,
+    /// The load if all jobs are placed ideally; `None` leaves it as it is, or usual for synthetic jobs.
+    pub(crate) load: Option<f64>,
+    pub(crate) seed: u64,
 }
 
 enum JobSource {
@@ -46,25 +55,29 @@ enum JobSource {
 }
 
 /// The jobs for one seed.
-pub(super) struct SeededWorkload {
-    pub(super) shapes: Vec<MachineSpec>,
+pub(crate) struct SeededWorkload {
     pub(super) workload: Workload,
-    pub(super) sensitivity: SeededSensitivity,
+    sensitivity: SeededSensitivity,
+    /// How many jobs the part of the trace has.
+    pub(super) drawn: usize,
     /// The load if all jobs were placed ideally; none if all arrive at once.
     pub(super) load: Option<f64>,
 }
 
+impl SeededWorkload {
+    /// The jobs, in the order of submission.
+    pub(crate) fn jobs(&self) -> &[WorkloadJob] {
+        &self.workload.jobs
+    }
+}
+
 impl Input {
     /// Reads the trace.
-    pub(super) fn read(arguments: &SimulateArguments) -> Result<Input, CommandError> {
-        let limits = arguments.selection.limits();
+    pub(crate) fn read(arguments: &WorkloadArguments) -> Result<Input, CommandError> {
+        let limits = arguments.limits();
         let source = match &arguments.trace {
             TraceSource::File(path) => JobSource::Trace(read_trace(path, arguments)?.within(limits)),
             TraceSource::Synthetic(jobs) => JobSource::Synthetic(*jobs),
-        };
-        let usual_load = match source {
-            JobSource::Trace(_) => None,
-            JobSource::Synthetic(_) => Some(LOAD_OF_SYNTHETIC),
         };
         let spec = &arguments.cluster.spec;
         let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing);
@@ -73,28 +86,23 @@ impl Input {
         let measurements = interference::measurements(arguments, &shapes)?;
         let hardware = interference::hardware(arguments, measurements.as_ref())?;
         let knowledge = interference::knowledge(arguments, measurements.as_ref(), &hardware)?;
-        let learning = arguments
-            .learn_online
-            .then(|| OnlineLearning::of(&arguments.predictor, measurements.as_ref(), &knowledge))
-            .transpose()?;
         Ok(Input {
             knowledge,
-            learning,
             sensitivity,
             hardware,
             measurements,
             shapes,
             devices: spec.devices(),
             cluster: arguments.cluster.written.clone(),
-            load: arguments.load.or(usual_load),
             source,
             limits,
-            jobs_per_window: arguments.selection.jobs_per_window(),
+            estimator: arguments.estimator.0,
+            behavior: arguments.behavior.behavior(),
         })
     }
 
     /// Warnings about the trace and the tables.
-    pub(super) fn remarks(&self) -> Vec<String> {
+    pub(crate) fn remarks(&self) -> Vec<String> {
         let left_out = self.sensitivity.iter().flat_map(|it| it.left_out.iter().cloned());
         self.trace_remarks().into_iter().chain(left_out).collect()
     }
@@ -110,19 +118,28 @@ impl Input {
         remarks
     }
 
-    /// The jobs of a sample, which begins after the first `start` jobs.
-    pub(super) fn jobs(&self, start: usize, sample: Sample) -> Result<SeededWorkload, CommandError> {
-        let seed = sample.seed;
-        let trace = match &self.source {
-            JobSource::Trace(trace) => trace.part(start, self.jobs_per_window),
-            JobSource::Synthetic(jobs) => {
-                synthetic(*jobs, seed).within(self.limits).part(start, self.jobs_per_window)
+    /// How many jobs the trace has; `None` for synthetic jobs.
+    pub(crate) fn trace_jobs(&self) -> Option<usize> {
+        match &self.source {
+            JobSource::Trace(trace) => Some(trace.jobs.len()),
+            JobSource::Synthetic(_) => None,
+        }
+    }
+
+    /// The names of the tables that groups of jobs draw.
+    pub(crate) fn sensitivities(&self) -> Vec<String> {
+        self.sensitivity.as_ref().map(Sensitivity::names).unwrap_or_default()
+    }
+
+    /// The jobs of one run.
+    pub(crate) fn jobs(&self, draw: WindowDraw) -> Result<SeededWorkload, CommandError> {
+        let WindowDraw { start, jobs, load, seed } = draw;
+        let (trace, usual_load) = match &self.source {
+            JobSource::Trace(trace) => (trace.part(start, jobs), None),
+            JobSource::Synthetic(all) => {
+                (synthetic(*all, seed).within(self.limits).part(start, jobs), Some(LOAD_OF_SYNTHETIC))
             }
         };
-        let is_short = self.jobs_per_window.is_some_and(|jobs| trace.jobs.len() < jobs);
-        if sample.window > 0 && is_short {
-            return Err(no_more_jobs(sample.window, trace.jobs.len()));
-        }
         let mut pace = Pace::on(&self.shapes);
         let measurements = self.measurements.as_ref();
         let fastest = |model: &_, devices| pace.fastest(model, devices);
@@ -130,7 +147,7 @@ impl Input {
         if made.jobs.is_empty() {
             return Err(self.no_jobs(made.left_out));
         }
-        let workload = match self.load {
+        let workload = match load.or(usual_load) {
             Some(load) => made.with_load(load, self.devices),
             None => made,
         };
@@ -139,7 +156,28 @@ impl Input {
             None => (workload, SeededSensitivity::default()),
         };
         let load = workload.load(self.devices);
-        Ok(SeededWorkload { shapes: self.shapes.clone(), load, workload, sensitivity })
+        Ok(SeededWorkload { load, workload, sensitivity, drawn: trace.jobs.len() })
+    }
+
+    /// These of the drawn jobs under a policy.
+    pub(crate) fn evaluation(
+        &self,
+        policy: &str,
+        drawn: &SeededWorkload,
+        jobs: Vec<WorkloadJob>,
+        seed: u64,
+    ) -> Evaluation {
+        Evaluation {
+            shapes: self.shapes.clone(),
+            hardware: drawn.sensitivity.hardware(&self.hardware),
+            jobs,
+            policy: policy.to_owned(),
+            knowledge: self.knowledge.clone(),
+            sensitivity: Arc::clone(&drawn.sensitivity.known),
+            estimator: self.estimator,
+            behavior: self.behavior,
+            seed,
+        }
     }
 
     fn no_jobs(&self, SkippedJobs { too_wide, too_large }: SkippedJobs) -> CommandError {
@@ -158,7 +196,7 @@ impl Input {
     }
 }
 
-fn no_more_jobs(window: u32, left: usize) -> CommandError {
+pub(super) fn no_more_jobs(window: u32, left: usize) -> CommandError {
     let message = format!(
         "window {} has only {left} jobs: reduce --windows, --limit, --stride or --skip, so that all windows have as many",
         window + 1
@@ -166,7 +204,7 @@ fn no_more_jobs(window: u32, left: usize) -> CommandError {
     CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
 }
 
-fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, CommandError> {
+fn read_trace(path: &Path, arguments: &WorkloadArguments) -> Result<Trace, CommandError> {
     let throughputs = match &arguments.throughputs {
         Some(table) => Some(
             Throughputs::read(open_file(table)?, arguments.throughputs_of.clone())

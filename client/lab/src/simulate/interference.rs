@@ -11,11 +11,11 @@ use cohabit_sim::{DEFAULT_MAX_SLOWDOWN, Hardware, Interference, InterferenceCont
 use cohabit_types::Slowdown;
 
 use super::files::open_file;
-use crate::simulate::arguments::{Predictor, SimulateArguments, Truth};
+use crate::simulate::arguments::{Predictor, Truth, WorkloadArguments};
 
 /// The measurements from which configurations of jobs are drawn, if any.
 pub(super) fn measurements(
-    arguments: &SimulateArguments,
+    arguments: &WorkloadArguments,
     machines: &[MachineSpec],
 ) -> Result<Option<Measurements>, CommandError> {
     let table = match (&arguments.interference, &arguments.configurations) {
@@ -37,7 +37,7 @@ fn unusable(table: &Path, error: &dyn std::error::Error) -> CommandError {
 
 /// The true slowdowns.
 pub(super) fn hardware(
-    arguments: &SimulateArguments,
+    arguments: &WorkloadArguments,
     measurements: Option<&Measurements>,
 ) -> Result<Hardware, CommandError> {
     let usual = Hardware::default();
@@ -54,7 +54,7 @@ pub(super) fn hardware(
 
 /// What policies know: the measurements of jobs running alone, and predicted slowdowns.
 pub(super) fn knowledge(
-    arguments: &SimulateArguments,
+    arguments: &WorkloadArguments,
     measurements: Option<&Measurements>,
     hardware: &Hardware,
 ) -> Result<InterferenceContext, CommandError> {

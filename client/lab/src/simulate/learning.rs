@@ -6,10 +6,11 @@ use std::sync::Arc;
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_head::{InterferenceLearner, InterferenceSource, LearnerOptions, ModelAdapter};
 use cohabit_predict::interference::Model;
+use cohabit_sim::maifs::Agents;
 use cohabit_sim::workload::Measurements;
 use cohabit_sim::{
     ColocationLearner, Evaluation, EvaluationError, EvaluationResult, InterferenceContext, JobTraits,
-    MemoryMisfit, Observer, evaluate_learning,
+    MemoryMisfit, Observer, evaluate_agents, evaluate_learning,
 };
 use cohabit_types::{ColocationSample, Demand, JobId, Span, Time};
 
@@ -58,6 +59,7 @@ impl OnlineLearning {
         &self,
         evaluation: Evaluation,
         observer: &mut dyn Observer,
+        agents: Option<Box<dyn Agents>>,
     ) -> Result<(EvaluationResult, usize), CommandError> {
         let folder = tempfile::tempdir()
             .map_err(|error| CommandError::from_error(CommandErrorKind::InputOutput, &error))?;
@@ -68,7 +70,11 @@ impl OnlineLearning {
             learn_every: LEARN_EVERY,
             folder: folder.path().to_owned(),
         }));
-        let evaluated = evaluate_learning(evaluation, observer, &mut learner)
+        let evaluated = match agents {
+            Some(agents) => evaluate_agents(evaluation, observer, Some(&mut learner), agents),
+            None => evaluate_learning(evaluation, observer, &mut learner),
+        };
+        let evaluated = evaluated
             .map_err(|error: EvaluationError| CommandError::from_error(CommandErrorKind::Internal, &error))?;
         Ok((evaluated, learner.0.versions()))
     }

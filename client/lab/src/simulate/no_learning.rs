@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use cohabit_console::{CommandError, CommandErrorKind};
+use cohabit_sim::maifs::Agents;
 use cohabit_sim::workload::Measurements;
 use cohabit_sim::{Evaluation, EvaluationResult, InterferenceContext, Observer};
 
@@ -25,6 +26,7 @@ impl OnlineLearning {
         &self,
         _: Evaluation,
         _: &mut dyn Observer,
+        _: Option<Box<dyn Agents>>,
     ) -> Result<(EvaluationResult, usize), CommandError> {
         match self.0 {}
     }

@@ -12,9 +12,7 @@ use cohabit_types::{Span, Time};
 
 use serde::Serialize;
 
-use crate::simulate::arguments::{
-    Sample, SelectionArguments, SensitivityArguments, SimulateArguments, Truth,
-};
+use crate::simulate::arguments::{Sample, SensitivityArguments, SimulateArguments, Truth, WorkloadArguments};
 
 /// The results of one command.
 pub(super) struct SimulationResults {
@@ -112,7 +110,7 @@ pub(super) struct SimulationResult {
 }
 
 impl ConfigurationSource {
-    const fn of(arguments: &SimulateArguments) -> ConfigurationSource {
+    const fn of(arguments: &WorkloadArguments) -> ConfigurationSource {
         match (&arguments.interference, &arguments.configurations) {
             (Truth::Law | Truth::Model(_), None) => ConfigurationSource::FromTrace,
             (Truth::Table(_), _) | (Truth::Law | Truth::Model(_), Some(_)) => ConfigurationSource::Measured,
@@ -121,10 +119,11 @@ impl ConfigurationSource {
 }
 
 impl SelectedJobs {
-    fn of(selection: &SelectionArguments) -> SelectedJobs {
+    fn of(arguments: &SimulateArguments) -> SelectedJobs {
+        let (limits, selection) = (arguments.workload.limits(), &arguments.selection);
         SelectedJobs {
-            max_duration_s: selection.max_duration.map(Span::as_secs_f64),
-            max_gpus: selection.max_gpus,
+            max_duration_s: limits.duration.map(Span::as_secs_f64),
+            max_gpus: limits.devices,
             skip: selection.skip,
             limit: selection.jobs_per_window(),
             windows: selection.windows,
@@ -139,20 +138,21 @@ impl SimulationResults {
     /// # Errors
     /// If --baseline names no policy that runs.
     pub(super) fn of(arguments: &SimulateArguments) -> Result<SimulationResults, CommandError> {
+        let workload = &arguments.workload;
         Ok(SimulationResults {
-            trace: arguments.trace.to_string(),
-            cluster: arguments.cluster.written.clone(),
-            devices: arguments.cluster.spec.devices(),
-            estimator: arguments.estimator.to_string(),
-            interference: arguments.interference.to_string(),
-            predictor: arguments.predictor.to_string(),
+            trace: workload.trace.to_string(),
+            cluster: workload.cluster.written.clone(),
+            devices: workload.cluster.spec.devices(),
+            estimator: workload.estimator.to_string(),
+            interference: workload.interference.to_string(),
+            predictor: workload.predictor.to_string(),
             learn_online: arguments.learn_online,
-            sensitivity: SensitivitySource::of(&arguments.sensitivity),
-            max_slowdown: arguments.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN),
-            selection: SelectedJobs::of(&arguments.selection),
+            sensitivity: SensitivitySource::of(&workload.sensitivity),
+            max_slowdown: workload.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN),
+            selection: SelectedJobs::of(arguments),
             baseline: arguments.baseline_index()?,
-            behavior: arguments.behavior.behavior(),
-            sharing: ConfigurationSource::of(arguments),
+            behavior: workload.behavior.behavior(),
+            sharing: ConfigurationSource::of(workload),
             command: current_command_line(),
             left_out: SkippedJobs::default(),
             runs: Vec::new(),

@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use cohabit_console::{CommandError, CommandErrorKind};
+use cohabit_sim::maifs::Agents;
 use cohabit_sim::workload::{SkippedJobs, WorkloadJob};
-use cohabit_sim::{Evaluation, EvaluationResult, SharingIncentive, evaluate, uses_interference};
+use cohabit_sim::{EvaluationResult, SharingIncentive, evaluate, evaluate_agents, uses_interference};
 use cohabit_types::{Sharing, Span, Time};
 
+use super::agents::LoadedAgents;
 use super::arguments::{PolicyVariant, Sample, SimulateArguments};
-use super::input::{Input, SeededWorkload};
+use super::input::{Input, SeededWorkload, WindowDraw, no_more_jobs};
 use super::learning::OnlineLearning;
 use super::progress::SimulationProgress;
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
@@ -36,7 +38,7 @@ pub(super) fn run_all(
     let reported = arguments.policy_variants();
     let variants = with_shadows(&reported, arguments.incentive);
     let samples = arguments.samples();
-    let runner = Runner::new(arguments, input, &samples, &variants);
+    let runner = Runner::new(arguments, input, &samples, &variants)?;
     let mut finished = runner.run(threads(arguments))?.into_iter();
     for sample in &samples {
         let runs: Vec<FinishedRun> = finished.by_ref().take(variants.len()).collect();
@@ -102,6 +104,9 @@ struct Runner<'a> {
     input: &'a Input,
     samples: &'a [Sample],
     variants: &'a [PolicyVariant<'a>],
+    agents: LoadedAgents,
+    /// What runs that learn start with.
+    learning: Option<OnlineLearning>,
     /// The jobs of each sample while a run uses them.
     workloads: Vec<Mutex<Weak<SeededWorkload>>>,
 }
@@ -121,9 +126,19 @@ impl<'a> Runner<'a> {
         input: &'a Input,
         samples: &'a [Sample],
         variants: &'a [PolicyVariant<'a>],
-    ) -> Runner<'a> {
-        let workloads = samples.iter().map(|_| Mutex::default()).collect();
-        Runner { arguments, input, samples, variants, workloads }
+    ) -> Result<Runner<'a>, CommandError> {
+        let start_learning = || {
+            OnlineLearning::of(&arguments.workload.predictor, input.measurements.as_ref(), &input.knowledge)
+        };
+        Ok(Runner {
+            agents: LoadedAgents::load(&arguments.agents)?,
+            learning: arguments.learn_online.then(start_learning).transpose()?,
+            workloads: samples.iter().map(|_| Mutex::default()).collect(),
+            arguments,
+            input,
+            samples,
+            variants,
+        })
     }
 
     /// Every run, by sample and, within a sample, by variant. Each thread takes the next one until none is
@@ -152,18 +167,21 @@ impl<'a> Runner<'a> {
     fn run_one(&self, index: usize, progress: &SimulationProgress) -> Result<FinishedRun, CommandError> {
         let (sample, variant) = (index / self.variants.len(), self.variants[index % self.variants.len()]);
         let jobs = self.workload(sample)?;
-        let evaluation = self.evaluation(variant, self.samples[sample].seed, &jobs);
+        let seed = self.samples[sample].seed;
+        let of_variant = under(variant, &jobs.workload.jobs);
+        let evaluation = self.input.evaluation(variant.policy, &jobs, of_variant, seed);
         let mut observer = progress.begin(&variant.to_string(), evaluation.jobs.len());
-        let (mut evaluated, models) = match self.learning(variant) {
-            Some(learning) => {
-                let (evaluated, models) = learning.evaluate(evaluation, &mut observer)?;
+        let agents: Option<Box<dyn Agents>> = variant.agents.map(|folder| self.agents.of(folder));
+        let internal = |error| CommandError::from_error(CommandErrorKind::Internal, &error);
+        let (mut evaluated, models) = match (self.learning(variant), agents) {
+            (Some(learning), agents) => {
+                let (evaluated, models) = learning.evaluate(evaluation, &mut observer, agents)?;
                 (evaluated, Some(models))
             }
-            None => {
-                let evaluated = evaluate(evaluation, &mut observer);
-                let internal = |error| CommandError::from_error(CommandErrorKind::Internal, &error);
-                (evaluated.map_err(internal)?, None)
+            (None, Some(agents)) => {
+                (evaluate_agents(evaluation, &mut observer, None, agents).map_err(internal)?, None)
             }
+            (None, None) => (evaluate(evaluation, &mut observer).map_err(internal)?, None),
         };
         evaluated.metrics.policy = variant.to_string();
         Ok(FinishedRun { evaluated, models, load: jobs.load, left_out: jobs.workload.left_out })
@@ -172,7 +190,7 @@ impl<'a> Runner<'a> {
     /// What the runs of a policy learn from, if they learn.
     fn learning(&self, variant: PolicyVariant<'_>) -> Option<&OnlineLearning> {
         let uses = uses_interference(variant.policy).is_ok_and(|uses| uses);
-        self.input.learning.as_ref().filter(|_| uses && variant.sharing == Sharing::Shared)
+        self.learning.as_ref().filter(|_| uses && variant.sharing == Sharing::Shared)
     }
 
     /// The jobs of a sample, made by the first run that needs them.
@@ -181,24 +199,15 @@ impl<'a> Runner<'a> {
         if let Some(jobs) = kept.upgrade() {
             return Ok(jobs);
         }
-        let start = self.arguments.selection.start_of(self.samples[sample].window);
-        let jobs = Arc::new(self.input.jobs(start, self.samples[sample])?);
+        let (Sample { window, seed }, selection) = (self.samples[sample], &self.arguments.selection);
+        let (start, wanted) = (selection.start_of(window), selection.jobs_per_window());
+        let draw = WindowDraw { start, jobs: wanted, load: self.arguments.load, seed };
+        let jobs = Arc::new(self.input.jobs(draw)?);
+        if window > 0 && wanted.is_some_and(|wanted| jobs.drawn < wanted) {
+            return Err(no_more_jobs(window, jobs.drawn));
+        }
         *kept = Arc::downgrade(&jobs);
         Ok(jobs)
-    }
-
-    fn evaluation(&self, variant: PolicyVariant<'_>, seed: u64, jobs: &SeededWorkload) -> Evaluation {
-        Evaluation {
-            shapes: jobs.shapes.clone(),
-            hardware: jobs.sensitivity.hardware(&self.input.hardware),
-            jobs: under(variant, &jobs.workload.jobs),
-            policy: variant.policy.to_owned(),
-            knowledge: self.input.knowledge.clone(),
-            sensitivity: Arc::clone(&jobs.sensitivity.known),
-            estimator: self.arguments.estimator.0,
-            behavior: self.arguments.behavior.behavior(),
-            seed,
-        }
     }
 }
 
@@ -238,7 +247,8 @@ mod tests {
             pace: 1.0,
             alone_milli: 1_000,
         };
-        let plain = PolicyVariant { policy: "fifo", sharing: Sharing::Exclusive, nudged: false };
+        let plain =
+            PolicyVariant { policy: "fifo", agents: None, sharing: Sharing::Exclusive, nudged: false };
         let times = |variant| -> Vec<u64> {
             let jobs = under(variant, &[job(0), job(0), job(400), job(500), job(9_000), job(10_000)]);
             jobs.iter().map(|job| job.at.as_micros() / 1_000).collect()

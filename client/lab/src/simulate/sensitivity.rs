@@ -8,7 +8,7 @@ use cohabit_sim::workload::{SensitivityTables, Workload, noisy_tables, read_sens
 use cohabit_sim::{Hardware, MachineSpec, SensitivityProfiles, SensitivityTable};
 use cohabit_types::Bytes;
 
-use crate::simulate::arguments::{KnownSensitivity, SimulateArguments};
+use crate::simulate::arguments::{SensitivityKnowledge, WorkloadArguments};
 
 /// Names of profiles in an error.
 const MOST_NAMES: usize = 20;
@@ -16,7 +16,7 @@ const MOST_NAMES: usize = 20;
 /// The tables that groups of jobs draw from.
 pub(super) struct Sensitivity {
     tables: SensitivityTables,
-    known: KnownSensitivity,
+    known: SensitivityKnowledge,
     /// Sentences about tables that were left out.
     pub(super) left_out: Vec<String>,
 }
@@ -33,7 +33,7 @@ pub(super) struct SeededSensitivity {
 impl Sensitivity {
     /// Reads the tables of --sensitivity for these machines, if there are any.
     pub(super) fn read(
-        arguments: &SimulateArguments,
+        arguments: &WorkloadArguments,
         machines: &[MachineSpec],
     ) -> Result<Option<Sensitivity>, CommandError> {
         let given = &arguments.sensitivity;
@@ -65,11 +65,18 @@ impl Sensitivity {
         let (workload, truth) = workload.with_ranges(machines, &self.tables, seed);
         let truth = Arc::new(truth);
         let known = match self.known {
-            KnownSensitivity::Exact => Arc::clone(&truth),
-            KnownSensitivity::Noisy(sigma) => Arc::new(noisy_tables(&truth, sigma, seed)),
-            KnownSensitivity::None => Arc::default(),
+            SensitivityKnowledge::Exact => Arc::clone(&truth),
+            SensitivityKnowledge::Noisy(sigma) => Arc::new(noisy_tables(&truth, sigma, seed)),
+            SensitivityKnowledge::None => Arc::default(),
         };
         (workload, SeededSensitivity { truth, known })
+    }
+}
+
+impl Sensitivity {
+    /// The names of the tables.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.tables.keys().cloned().collect()
     }
 }
 

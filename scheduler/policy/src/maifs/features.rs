@@ -8,6 +8,9 @@ use crate::interference::GpuModel;
 use crate::sensitivity::JobCurve;
 use crate::{NodeView, PendingJob, Profile};
 
+/// The features that tell of interference, by their places in the rows of servers, tasks and pairs.
+pub const INTERFERENCE_FEATURES: (&[usize], &[usize], &[usize]) = (&[3], &[12], &[1, 2]);
+
 /// What is known of the running jobs on a node.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct ResidentFigures {

@@ -13,6 +13,7 @@ use super::job_places::JobPlaces;
 use super::joint_q::{JointQ, ResolvedAction};
 use super::rewards::RewardClock;
 use super::round::{MOST_STEPS, Round, RoundKnowledge};
+use super::share_levels::LEVELS;
 use super::situation::Situation;
 use super::teacher::teach;
 use super::waiting_window::WaitingJobs;
@@ -203,6 +204,7 @@ impl Policy for Maifs {
                 jobs: &mut self.jobs,
                 places: &mut self.places,
                 known: &self.known,
+                levels: self.agents.as_ref().map_or(LEVELS, |agents| agents.levels()),
             };
             let Some(situation) = round.observe(&mut knowledge) else { break };
             if self.decide(&situation, &mut round) == 0 {

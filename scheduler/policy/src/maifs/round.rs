@@ -9,7 +9,7 @@ use cohabit_types::{Bytes, HostShare, JobId, NodeId, Placement, Share, Slowdown,
 use super::features::{ResidentFigures, TaskFigures, pair_row, server_row, task_row};
 use super::job_places::JobPlaces;
 use super::observation::{JointObservation, ObservationShape, TASK_FEATURES};
-use super::share_levels::{LEVELS, shares_of};
+use super::share_levels::{fixed_share_of, shares_of};
 use super::situation::{PossibleStart, Situation};
 use super::waiting_window::{WINDOW, WaitingJobs};
 use crate::interference::GpuKind;
@@ -40,6 +40,8 @@ pub(super) struct RoundKnowledge<'k> {
     pub(super) jobs: &'k mut Jobs,
     pub(super) places: &'k mut JobPlaces,
     pub(super) known: &'k KnownSensitivity,
+    /// L: how many levels of a share the agents know, [`LEVELS`] or 1.
+    pub(super) levels: usize,
 }
 
 impl<'v> Round<'v> {
@@ -67,7 +69,7 @@ impl<'v> Round<'v> {
             knowledge.waiting.window(self.view, &self.free, &mut self.unplaceable, &self.taken);
         let nodes: Vec<&NodeView> = self.free.nodes().collect();
         let typical = *nodes.first()?;
-        let shape = ObservationShape { nodes: nodes.len(), jobs: WINDOW, levels: LEVELS };
+        let shape = ObservationShape { nodes: nodes.len(), jobs: WINDOW, levels: knowledge.levels };
         let mut observation = JointObservation::new(shape);
         for (place, node) in nodes.iter().enumerate() {
             observation.set_server(place, &server_row(node, &self.figures(node, knowledge)));
@@ -83,7 +85,8 @@ impl<'v> Round<'v> {
             for (number, node) in nodes.iter().enumerate() {
                 let start = possible_start(job, node, knowledge);
                 observation.set_pair(number, place, &pair_row(start.as_ref().map(|start| &start.place)));
-                for level in (0..LEVELS).filter(|it| start.as_ref().is_some_and(|s| s.shares[*it].is_some()))
+                for level in
+                    (0..knowledge.levels).filter(|it| start.as_ref().is_some_and(|s| s.shares[*it].is_some()))
                 {
                     observation.allow(number, place, level);
                 }
@@ -195,7 +198,10 @@ fn possible_start(
 ) -> Option<PossibleStart> {
     let place = knowledge.places.find(job, node, knowledge.jobs)?;
     let curve = knowledge.known.curve(node, &job.demand, &job.traits);
-    let shares = shares_of(node, &job.demand, curve.as_ref());
+    let shares = match knowledge.levels {
+        1 => fixed_share_of(node, &job.demand),
+        _ => shares_of(node, &job.demand, curve.as_ref()),
+    };
     let speed = |share: &Option<HostShare>| match (share, &curve) {
         (Some(share), Some(curve)) => curve.speed(*share),
         (Some(_), None) => 1.0,

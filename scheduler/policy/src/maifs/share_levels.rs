@@ -14,13 +14,12 @@ const MULTIPLES: [(u32, u64); LEVELS] = [(1, 1), (3, 1), (6, 1), (3, 2), (9, 2)]
 /// The level of the proportional share.
 pub(super) const PROPORTIONAL: usize = 1;
 
+/// The share of each level; `None` where the job may not start at it.
+pub(super) type LevelShares = [Option<HostShare>; LEVELS];
+
 /// The shares of a job's levels on a node; `None` where a level is the same as one before, or is not free.
 /// A job that gives no range has the proportional level alone.
-pub(super) fn shares_of(
-    node: &NodeView,
-    demand: &Demand,
-    curve: Option<&JobCurve>,
-) -> [Option<HostShare>; LEVELS] {
+pub(super) fn shares_of(node: &NodeView, demand: &Demand, curve: Option<&JobCurve>) -> LevelShares {
     let mut shares = [None; LEVELS];
     if !demand.is_fungible() {
         shares[PROPORTIONAL] = Some(node.starting_share(demand, demand.devices()));
@@ -39,5 +38,12 @@ pub(super) fn shares_of(
         let is_new = !shares.contains(&Some(share));
         shares[level] = Some(share).filter(|share| is_new && share.is_within(node.host_free()));
     }
+    shares
+}
+
+/// The shares for agents that know one level: the proportional share is all that a job may start with.
+pub(super) fn fixed_share_of(node: &NodeView, demand: &Demand) -> LevelShares {
+    let mut shares = [None; LEVELS];
+    shares[0] = shares_of(node, demand, None)[PROPORTIONAL];
     shares
 }

@@ -6,13 +6,13 @@ use cohabit_types::{HostShare, JobId, NodeId, Share, Span};
 
 use super::job_places::JobPlace;
 use super::observation::JointObservation;
-use super::share_levels::LEVELS;
+use super::share_levels::{LEVELS, LevelShares};
 
 /// A job that may start on a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PossibleStart {
     pub(super) place: JobPlace,
-    pub(super) shares: [Option<HostShare>; LEVELS],
+    pub(super) shares: LevelShares,
     /// How fast the job is with the share of each level, 1 with the proportional one.
     pub(super) speeds: [f64; LEVELS],
 }

@@ -15,7 +15,7 @@ const OLDEST: usize = 2;
 const WIDEST: usize = 2;
 
 /// K: the number of places in the window.
-pub(super) const WINDOW: usize = SHORTEST + OLDEST + WIDEST;
+pub const WINDOW: usize = SHORTEST + OLDEST + WIDEST;
 
 /// How many jobs of one order are looked at for the window.
 const MOST_LOOKED_AT: usize = 64;

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::maifs::{JointObservation, PAIR_FEATURES, SERVER_FEATURES, TASK_FEATURES};
+use cohabit_policy::maifs::{
+    INTERFERENCE_FEATURES, JointObservation, PAIR_FEATURES, SERVER_FEATURES, TASK_FEATURES,
+};
 use serde::{Deserialize, Serialize};
 
 /// Scaled features are clipped to this absolute value: a value far from all training data is only known to
@@ -68,6 +70,17 @@ impl FeatureScales {
         FeatureScales { servers: scales(servers), tasks: scales(tasks), pairs: scales(pairs) }
     }
 
+    /// The same scales for agents that see nothing of interference: these features are always 0.
+    #[must_use]
+    pub fn without_interference(mut self) -> FeatureScales {
+        let (servers, tasks, pairs) = INTERFERENCE_FEATURES;
+        let rows = [(&mut self.servers, servers), (&mut self.tasks, tasks), (&mut self.pairs, pairs)];
+        for (scales, places) in rows {
+            places.iter().for_each(|place| scales[*place].factor = 0.0);
+        }
+        self
+    }
+
     /// Whether they are of this program's features, and all finite.
     pub(super) fn are_usable(&self) -> bool {
         let lengths = [self.servers.len(), self.tasks.len(), self.pairs.len()];
@@ -130,5 +143,15 @@ mod tests {
         assert_eq!(scaled[1], 0.0, "a constant feature is shifted");
         assert_eq!(scales.servers[0].scaled(1e9), MAX_SCALED);
         assert!(scales.are_usable() && FeatureScales::identity().are_usable());
+    }
+
+    #[test]
+    fn interference_can_be_hidden() {
+        let hidden = FeatureScales::identity().without_interference();
+        let seen = |scales: &[FeatureScale]| -> Vec<usize> {
+            (0..scales.len()).filter(|place| scales[*place].scaled(1.0) != 0.0).collect()
+        };
+        assert_eq!((seen(&hidden.pairs), seen(&hidden.tasks).len()), (vec![0, 3], TASK_FEATURES - 1));
+        assert_eq!(seen(&hidden.servers).len(), SERVER_FEATURES - 1);
     }
 }

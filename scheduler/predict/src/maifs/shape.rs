@@ -1,6 +1,6 @@
 //! The sizes and the variant of the networks (section 5).
 
-use cohabit_policy::maifs::{Coordination, PAIR_FEATURES, SERVER_FEATURES, TASK_FEATURES};
+use cohabit_policy::maifs::{Coordination, LEVELS, PAIR_FEATURES, SERVER_FEATURES, TASK_FEATURES};
 use serde::{Deserialize, Serialize};
 
 /// d: the width of an encoded node or job.
@@ -69,6 +69,6 @@ pub struct NetworkVariant {
 
 impl Default for NetworkVariant {
     fn default() -> NetworkVariant {
-        NetworkVariant { levels: 5, attention: true, coordination: Coordination::default() }
+        NetworkVariant { levels: LEVELS, attention: true, coordination: Coordination::default() }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
+use cohabit_policy::maifs::LEVELS;
 use serde::{Deserialize, Serialize};
 
 use super::agents::NetworkAgents;
@@ -226,7 +227,9 @@ impl AgentsCard {
             return Err(AgentsStoreError::Schema { path, schema });
         }
         let card: AgentsCard = serde_json::from_slice(&bytes).map_err(invalid)?;
-        if card.shape != NetworkShape::of_levels(card.shape.levels) || card.shape.levels == 0 {
+        if card.shape != NetworkShape::of_levels(card.shape.levels)
+            || ![1, LEVELS].contains(&card.shape.levels)
+        {
             return Err(AgentsStoreError::Shape { path });
         }
         if !card.scales.are_usable() {

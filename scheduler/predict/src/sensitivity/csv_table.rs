@@ -1,5 +1,5 @@
-//! Our own format: CSV with the header `profile,cores,memory_gb,speed` and a row for each measured point, in any
-//! order. Cores and memory are those of each device; speeds have any unit, the same within a profile.
+//! Our own format: CSV with the header `profile,cores,memory_gb,speed` and a row for each measured point, in
+//! any order. Cores and memory are those of each device; speeds have any unit, the same within a profile.
 //!
 //! Where only cores were measured, `memory_gb` is empty in all rows of the profile: any amount will do.
 
@@ -10,8 +10,8 @@ use cohabit_policy::SensitivityTable;
 use cohabit_types::Bytes;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::MOST_PROFILES;
 use super::error::SensitivityProblem;
+use super::limits::MOST_PROFILES;
 
 /// The most rows of a file.
 const MOST_ROWS: usize = 1_000_000;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use cohabit_policy::SensitivityError;
 use cohabit_types::Bytes;
 
-use super::{MOST_PROFILES, csv_table};
+use super::csv_table;
+use super::limits::MOST_PROFILES;
 
 /// A file or directory of tables that cannot be read.
 #[derive(Debug, thiserror::Error)]

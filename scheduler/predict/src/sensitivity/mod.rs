@@ -1,10 +1,12 @@
 //! Reads tables of how much cores and host memory speed jobs up.
 //!
-//! A file has our own format (`csv_table.rs`); a directory has the public tables of Synergy, one Python file for
-//! each model (`synergy.rs`). What a table means is said in `cohabit_policy`. Start with [`read_sensitivity`].
+//! A file has our own format (`csv_table.rs`); a directory has the public tables of Synergy, one Python file
+//! for each model (`synergy.rs`). What a table means is said in `cohabit_policy`. Start with
+//! [`read_sensitivity`].
 
 mod csv_table;
 mod error;
+mod limits;
 mod synergy;
 #[cfg(test)]
 mod tests;
@@ -18,9 +20,6 @@ use std::sync::Arc;
 use cohabit_policy::SensitivityTable;
 
 pub use self::error::{ReadSensitivityError, SensitivityProblem};
-
-/// The most profiles of a file or directory.
-const MOST_PROFILES: usize = 10_000;
 
 /// The largest file of our own format.
 const MOST_FILE_BYTES: u64 = 64 << 20;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::limits::MOST_PROFILES;
 use super::*;
 
 const GIB: f64 = (1_u64 << 30) as f64;

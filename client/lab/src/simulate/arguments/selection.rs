@@ -1,19 +1,10 @@
-//! Arguments that select jobs of the trace: filters, a part, and windows.
+//! Arguments that select jobs of the trace: a part, and windows.
 
 use clap::Args;
-use cohabit_console::duration::parse_duration;
-use cohabit_sim::trace::JobLimits;
-use cohabit_types::Span;
 
 // Which jobs of the trace are used.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArguments {
-    /// Leave out jobs of the trace that run longer than this, such as 1d; before --skip and --limit
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(crate) max_duration: Option<Span>,
-    /// Leave out jobs of the trace on more GPUs than this; before --skip and --limit
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_gpus: Option<u32>,
     /// Number of jobs to skip at the start
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) skip: usize,
@@ -32,10 +23,6 @@ pub(crate) struct SelectionArguments {
 }
 
 impl SelectionArguments {
-    pub(crate) const fn limits(&self) -> JobLimits {
-        JobLimits { duration: self.max_duration, devices: self.max_gpus }
-    }
-
     /// The most jobs of a window.
     pub(crate) fn jobs_per_window(&self) -> Option<usize> {
         self.limit.map(to_count)

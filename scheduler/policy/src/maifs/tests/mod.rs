@@ -5,4 +5,5 @@ mod graph;
 mod instances;
 mod joint_q;
 mod max_plus;
+mod plans;
 mod properties;

@@ -124,11 +124,19 @@ fn another_version_or_shape_is_refused() {
 #[test]
 fn weights_of_another_number_of_levels_are_refused() {
     let folder = saved("levels");
-    let shape = serde_json::to_value(crate::maifs::NetworkShape::of_levels(3)).unwrap();
-    change(&folder.0, "shape", shape);
+    let change_to = |levels: usize| {
+        let shape = serde_json::to_value(crate::maifs::NetworkShape::of_levels(levels)).unwrap();
+        change(&folder.0, "shape", shape);
+    };
+    change_to(1);
     refused(
         &folder.0,
-        "DIR/agents.safetensors: 'start.second.bias' has the shape [5] instead of [3]: train the agents again",
+        "DIR/agents.safetensors: 'start.second.bias' has the shape [5] instead of [1]: train the agents again",
+    );
+    change_to(3);
+    refused(
+        &folder.0,
+        "DIR/card.json is for networks of other sizes than those of this program: use the version of Cohabit that wrote it, or train the agents again",
     );
 }
 
