@@ -3,8 +3,8 @@
 //! The short reason and its code come from `reason`.
 
 use cohabit_types::{
-    Cause, Enforcement, JobEvent, JobEventKind, JobId, JobPhase, JobRecord, JobState, PredictedSlowdown,
-    Span, Time, counted,
+    Cause, Demand, Enforcement, JobEvent, JobEventKind, JobId, JobPhase, JobRecord, JobState,
+    PredictedSlowdown, Span, Time, counted,
 };
 
 use crate::head::Head;
@@ -41,6 +41,7 @@ impl HeadReader<'_> {
         let record = self.job_record(id, submission, job);
         sentences.extend(sharing_sentence(&record));
         sentences.extend(host_limits_sentence(&record));
+        sentences.extend(self.host_share_sentence(job, &submission.spec.demand));
         sentences.extend(private_user_sentence(&record, submission));
         sentences.extend(self.unreachable_sentence(id, job));
         sentences.extend(self.colocation_sentence(id, job));
@@ -92,6 +93,31 @@ impl HeadReader<'_> {
     fn stays_sentence(&self, id: JobId, submission: &SubmissionState) -> Option<String> {
         let why = self.head.stays_reason(&submission.spec).filter(|_| self.head.eligible.contains(&id))?;
         Some(format!("{}.", capitalised(&why)))
+    }
+
+    /// For a placed job that gives a range of cores or host memory: what it holds, and whether that can change.
+    fn host_share_sentence(&self, job: &Job, demand: &Demand) -> Option<String> {
+        let (least, most) = (demand.least_host(), demand.up_to?);
+        let live = job.live_attempt()?;
+        let part = live.placement.parts.first()?;
+        let holds = part.host_share(demand);
+        if !demand.is_fungible() {
+            return Some(format!(
+                "It holds {holds} on each node, of {least} to {most}; this is fixed, because it may run on several nodes."
+            ));
+        }
+        let node = self.head.nodes.get(&part.node)?;
+        let name = &node.name;
+        if let Some(why) = node.fixed_shares_reason() {
+            return Some(format!(
+                "It holds {holds} on node {name}, of {least} to {most}; this is fixed while it runs, because {why}."
+            ));
+        }
+        let told = match &live.ordered_allotment {
+            Some(ordered) => format!("; its worker was told to make that {}", ordered.to),
+            None => String::new(),
+        };
+        Some(format!("It holds {holds} on node {name}, of {least} to {most}{told}."))
     }
 
     /// For a placed job: a node that is unreachable now, and what becomes of the job.

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms, SharingUsers};
 use cohabit_types::{
-    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Health, HostShare, Inventory,
-    Isolation, JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits,
-    Span, Time, UserIsolation, WorkerKey,
+    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Enforcement, Health, HostShare,
+    Inventory, Isolation, JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share,
+    SharingLimits, Span, Time, UserIsolation, WorkerKey,
 };
 
 use crate::volatile::Telemetry;
@@ -141,6 +141,19 @@ impl Node {
         };
         node.learn(inventory);
         node
+    }
+
+    /// Why its worker cannot change the cores and the host memory of running jobs, if it cannot.
+    pub(crate) fn fixed_shares_reason(&self) -> Option<String> {
+        if self.changes_host_shares {
+            return None;
+        }
+        Some(match &self.isolation.host_limits {
+            Enforcement::Unenforced(why) => format!("limits are not enforced on that node: {why}"),
+            Enforcement::Enforced => {
+                format!("the worker there (version {}) cannot change limits: upgrade it", self.build)
+            }
+        })
     }
 
     /// Takes over what the worker says about its machine. Known devices keep what jobs hold of them.

@@ -22,7 +22,7 @@ use cohabit_net::{
     ApplicationTokens, HeadIdentity, Listener, NodeCredentials, TokenStore, raise_open_file_limit,
 };
 use cohabit_policy::interference::SoloMetricsTable;
-use cohabit_policy::{EndedRun, parse_policy, uses_interference};
+use cohabit_policy::{EndedRun, parse_policy, uses_interference, uses_sensitivity};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -39,6 +39,7 @@ use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
 use crate::rates::SharedRates;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
+use crate::sensitivity::{knowing, read_profiles, warn_without_use};
 use crate::sessions::status::HeadSetup;
 use crate::sessions::{AnswerPacer, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
@@ -102,8 +103,14 @@ impl HeadDaemon {
         let name = options.policy.clone();
         parse_policy(&name)?;
         let uses_interference = uses_interference(&name)?;
+        // Tables that cannot be read are refused before the state directory is created.
+        let tables = options.sensitivity.clone();
+        let profiles = blocking(move || read_profiles(tables.as_deref())).await?;
+        if options.sensitivity.is_some() && !uses_sensitivity(&name)? {
+            warn_without_use(&name);
+        }
         let policy = move || parse_policy(&name).expect("the name was checked at the start");
-        HeadDaemon::start_with(options, Arc::new(policy), uses_interference).await
+        HeadDaemon::start_with(options, knowing(Arc::new(policy), profiles), uses_interference).await
     }
 
     /// Starts a head with a policy that has no name.

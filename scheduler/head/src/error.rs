@@ -177,6 +177,20 @@ pub enum HeadError {
         /// The predictor.
         basis: InterferenceSource,
     },
+    /// The tables of sensitivity cannot be read.
+    #[error("cannot use the tables of --sensitivity")]
+    Sensitivity(
+        /// Why, with the file and the place in it.
+        #[source]
+        Box<dyn std::error::Error + Send + Sync>,
+    ),
+    /// The program was built without a reader of tables of sensitivity.
+    #[error(
+        "this program was built without learned models and cannot read {} (--sensitivity): leave the flag out, or build \
+         it with the feature 'learned'",
+        .0.display()
+    )]
+    NoSensitivity(PathBuf),
     /// A part of the head failed that it cannot run without.
     #[error("the head failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -249,6 +263,8 @@ impl HeadError {
             | HeadError::Policy(_)
             | HeadError::Interference { .. }
             | HeadError::NoModels { .. }
+            | HeadError::Sensitivity(_)
+            | HeadError::NoSensitivity(_)
             | HeadError::Failed(_) => false,
         }
     }

@@ -19,6 +19,7 @@
 //! | `history` | ended jobs as SQL tables |
 //! | `sessions` | one task for each connected client and worker |
 //! | `planner` | the policy on a thread of its own, with a time limit |
+//! | `sensitivity` | tables of how much cores and host memory speed jobs up |
 //! | `interference`, `gpu_memory`, `estimates`, `ended_runs` | what the head learns from the jobs that ran |
 //! | `watchers` | clients that wait for a job to change |
 //! | `application_questions` | what users ask the coordinators of live applications |
@@ -52,6 +53,7 @@ mod recovery;
 mod recovery_mode;
 mod replay_watch;
 mod request_limits;
+mod sensitivity;
 mod sessions;
 mod sql;
 mod state_dir;

@@ -22,6 +22,9 @@ pub struct HeadOptions {
     pub policy: String,
     /// The predictor of interference that is used until the head has trained a better one.
     pub interference: InterferenceSource,
+    /// The tables of how much cores and host memory speed jobs up, for a policy that tunes shares: a file, or a
+    /// directory of models.
+    pub sensitivity: Option<PathBuf>,
     /// The largest slowdown that neighbors may cause to a job that sets no limit.
     pub max_slowdown: Option<Slowdown>,
     /// A model is trained after this many new samples, which are members of co-location sets that were not
@@ -64,6 +67,7 @@ impl HeadOptions {
             new_cluster: false,
             policy: "hybrid".to_owned(),
             interference: InterferenceSource::default(),
+            sensitivity: None,
             max_slowdown: None,
             refit_after: 50,
             learn_every: Duration::from_secs(5),

@@ -72,7 +72,7 @@ pub use placement::{Proposal, UNKNOWN_RUNTIME};
 pub use plan::{Action, PendingReason, Plan};
 pub use policies::{
     POLICY_NAMES, PolicyParseError, first_come_first_served, parse_policy, parse_policy_with,
-    uses_interference,
+    uses_interference, uses_sensitivity,
 };
 pub use policy::{EndedRun, Policy};
 pub(crate) use queue::{ClassId, Discipline, Fifo, JobOrder, PendingQueue, QueueEntry, QueuePolicy};

@@ -106,6 +106,11 @@ pub(crate) struct HeadStartArguments {
     /// [env: COHABIT_INTERFERENCE]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) interference: Option<String>,
+    /// Measured tables of how much cores and host memory speed jobs up, for a policy with tune=on: a CSV file
+    /// (profile,cores,memory_gb,speed), or a directory with Synergy's files *_1.py of models [env:
+    /// COHABIT_SENSITIVITY]
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) sensitivity: Option<PathBuf>,
     /// Largest slowdown that jobs sharing a GPU may cause each other, as a factor (1.3 = 30% slower), for
     /// jobs without a --max-slowdown of their own [default: no limit] [env: COHABIT_MAX_SLOWDOWN]
     #[arg(long, value_name = "FACTOR")]

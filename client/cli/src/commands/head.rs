@@ -107,7 +107,9 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         | HeadError::Token(_)
         | HeadError::Policy(_)
         | HeadError::Interference { .. }
-        | HeadError::NoModels { .. } => CommandErrorKind::Configuration,
+        | HeadError::NoModels { .. }
+        | HeadError::Sensitivity(_)
+        | HeadError::NoSensitivity(_) => CommandErrorKind::Configuration,
         HeadError::Failed(_) => CommandErrorKind::Internal,
     };
     CommandError::from_error(kind, &error)

@@ -43,6 +43,8 @@ setting_keys! {
     Policy = "policy",
     /// Source of predicted slowdowns.
     Interference = "interference",
+    /// Tables of how much cores and host memory speed jobs up.
+    Sensitivity = "sensitivity",
     /// Largest slowdown that sharing a GPU may cause.
     MaxSlowdown = "max-slowdown",
     /// Time after which jobs on an unreachable node are declared lost.

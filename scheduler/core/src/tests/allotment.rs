@@ -2,8 +2,8 @@
 
 use cohabit_policy::{Action, Plan};
 use cohabit_types::{
-    Bytes, Demand, GpuRequest, HostShare, Inventory, JobEventKind, JobId, JobSpec, JobState, Order, Outcome,
-    PlanRequestId, Report,
+    Bytes, Demand, Enforcement, GpuRequest, HostShare, Inventory, Isolation, JobEventKind, JobId, JobSpec,
+    JobState, Order, Outcome, PlanRequestId, Report,
 };
 
 use super::kit::*;
@@ -198,6 +198,56 @@ fn the_end_of_a_job_frees_what_it_held_in_the_middle_of_a_change() {
     assert_eq!((test.state(jobs[0]), held(&test)), (JobState::Completed, 0));
     answer(&mut test, jobs[0], 8);
     assert_eq!(held(&test), 0);
+}
+
+fn explanation(test: &TestHead, job: JobId) -> String {
+    test.reader().sentences(job).unwrap().join(" ")
+}
+
+#[test]
+fn an_explanation_says_what_a_job_with_a_range_holds() {
+    let (mut test, jobs) = running(&[range(2, 8)]);
+    let holds = "It holds 2 cores on node node1, of 2 cores to 8 cores.";
+    assert!(explanation(&test, jobs[0]).contains(holds), "{}", explanation(&test, jobs[0]));
+    allot(&mut test, &[(jobs[0], 6)]);
+    answer(&mut test, jobs[0], 6);
+    test.planned();
+    allot(&mut test, &[(jobs[0], 3)]);
+    let holds =
+        "It holds 6 cores on node node1, of 2 cores to 8 cores; its worker was told to make that 3 cores.";
+    assert!(explanation(&test, jobs[0]).contains(holds), "{}", explanation(&test, jobs[0]));
+    let fixed = test.submit(JobSpec { demand: Demand { cpus: 1, ..Demand::default() }, ..gpus(0) });
+    assert!(!explanation(&test, fixed).contains("It holds"), "it gives no range");
+    test.ended(jobs[0].attempt(1).rank(0), Outcome::Exited(0), None);
+    assert!(!explanation(&test, jobs[0]).contains("It holds"), "it has ended");
+}
+
+#[test]
+fn an_explanation_says_why_what_a_job_holds_is_fixed() {
+    let unenforced = Enforcement::Unenforced("no delegated cgroup".into());
+    for (host_limits, why) in [
+        (unenforced, "limits are not enforced on that node: no delegated cgroup."),
+        (Enforcement::Enforced, "the worker there (version 0.1.0-test) cannot change limits: upgrade it."),
+    ] {
+        let mut test = TestHead::new();
+        let isolation = Isolation { host_limits, ..Isolation::default() };
+        let usual = inventory(1, 1, vec![]);
+        let build = "0.1.0-test".to_owned();
+        let inventory = Inventory { isolation, build, changes_host_shares: false, ..usual };
+        test.event(Event::Joined(key(1, 1), inventory));
+        let job = test.submit(range(2, 8));
+        let fixed = format!(
+            "It holds 2 cores on node node1, of 2 cores to 8 cores; this is fixed while it runs, because {why}"
+        );
+        assert!(explanation(&test, job).contains(&fixed), "{}", explanation(&test, job));
+    }
+    let mut test = TestHead::with_devices(1);
+    test.join(2, 1);
+    let spec = range(2, 8);
+    let job = test.submit(JobSpec { demand: Demand { nodes: 2, ..spec.demand }, ..spec });
+    test.planned();
+    let fixed = "It holds 2 cores on each node, of 2 cores to 8 cores; this is fixed, because it may run on several nodes.";
+    assert!(explanation(&test, job).contains(fixed), "{}", explanation(&test, job));
 }
 
 #[test]

@@ -353,12 +353,49 @@ mod learned {
     }
 
     #[tokio::test]
+    async fn wrong_tables_of_sensitivity_are_refused_with_file_and_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tables.csv");
+        let state = folder.path().join("state");
+        for policy in ["fifo", "fifo:tune=on"] {
+            std::fs::write(&path, "profile,cores,memory_gb,speed\na,1,20,fast\n").unwrap();
+            let options = HeadOptions {
+                listen: "127.0.0.1:0".parse().unwrap(),
+                policy: policy.into(),
+                sensitivity: Some(path.clone()),
+                ..HeadOptions::new(&state)
+            };
+            let refusal = HeadDaemon::start(options.clone()).await.map(drop).unwrap_err();
+            let refusal = message_of(&refusal);
+            assert!(refusal.starts_with("cannot use the tables of --sensitivity: "), "{refusal}");
+            assert!(
+                refusal.contains("tables.csv: line 2, column 'speed': 'fast' is not a speed"),
+                "{refusal}"
+            );
+            assert!(!state.exists(), "nothing was created");
+            std::fs::write(&path, "profile,cores,memory_gb,speed\na,1,20,2\n").unwrap();
+            HeadDaemon::start(options).await.unwrap().stop().await.unwrap();
+            std::fs::remove_dir_all(&state).unwrap();
+        }
+    }
+
+    #[tokio::test]
     async fn a_directory_without_a_model_is_refused_if_the_policy_uses_interference() {
         let nowhere = InterferenceSource::Model("/nowhere".into());
         let refusal = message_of(&refused("isacpp", nowhere.clone()).await.unwrap_err());
         assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");
         assert!(refused("fifo", nowhere).await.is_ok());
     }
+}
+
+#[cfg(not(feature = "learned"))]
+#[tokio::test]
+async fn a_program_without_models_refuses_tables_of_sensitivity() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = crate::HeadOptions::new(folder.path());
+    (options.policy, options.sensitivity) = ("fifo".into(), Some("tables.csv".into()));
+    let refusal = crate::HeadDaemon::start(options).await.map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("cannot read tables.csv (--sensitivity): leave the flag out"), "{refusal}");
 }
 
 #[cfg(not(feature = "learned"))]

@@ -147,6 +147,15 @@ pub fn uses_interference(text: &str) -> Result<bool, PolicyParseError> {
     find(name).map(|parse| matches!(parse, Aware(_)))
 }
 
+/// Whether the policy that this text names tunes shares of cores and host memory by sensitivity.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn uses_sensitivity(text: &str) -> Result<bool, PolicyParseError> {
+    let (_, mut parameters) = Parameters::parse(text)?;
+    Ok(parameters.choose("tune", &Toggle::NAMES)?.is_some_and(|tune| matches!(tune, Toggle::On)))
+}
+
 fn find(name: &str) -> Result<&'static Parse, PolicyParseError> {
     let known = POLICIES.iter().find(|(known, _)| *known == name);
     known.map(|(_, parse)| parse).ok_or_else(|| PolicyParseError::name(name, &POLICY_NAMES))

@@ -9,7 +9,9 @@ use super::kit::*;
 use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext, MaxMinSharing,
 };
-use crate::{Action, POLICY_NAMES, Plan, View, parse_policy, parse_policy_with, uses_interference};
+use crate::{
+    Action, POLICY_NAMES, Plan, View, parse_policy, parse_policy_with, uses_interference, uses_sensitivity,
+};
 
 fn refusal(text: &str) -> String {
     parse_policy(text).err().map(|why| why.to_string()).unwrap_or_default()
@@ -128,6 +130,14 @@ fn policies_that_share_gpus_use_interference_and_others_do_not() {
     assert!(others.contains(&"fifo") && others.contains(&"a-srpt"), "{others:?}");
     assert!(uses_interference("hybrid:sharing=off").unwrap());
     assert!(uses_interference("fif").is_err());
+}
+
+#[test]
+fn policies_that_tune_shares_use_sensitivity_and_others_do_not() {
+    for (text, uses) in [("hybrid", false), ("fifo:tune=on", true), ("las:queues=2,tune=off", false)] {
+        assert_eq!(uses_sensitivity(text).unwrap(), uses, "{text}");
+    }
+    assert!(uses_sensitivity("fifo:tune=maybe").is_err());
 }
 
 /// Counts how often it is asked.

@@ -12,10 +12,9 @@ use super::{CLEAN_UP_INTERVAL, World};
 use crate::checks;
 use crate::failure::{FailureKind, SimFailure};
 use crate::node::SimNode;
-#[cfg(feature = "learned")]
-use crate::share_speed::ShareSpeed;
 use crate::sim_event::SimEvent;
-use crate::slowdown_tracker::SharedRunTime;
+#[cfg(feature = "learned")]
+use crate::{share_speed::ShareSpeed, slowdown_tracker::SharedRunTime};
 
 impl World<'_> {
     /// Ends the run if everything has ended. If not, releases held jobs, cancels endless ones, repairs GPUs,

@@ -18,6 +18,7 @@ use crate::values;
 pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, CommandError> {
     let mut written = daemon::logging_flags(&arguments.logging);
     written.extend(path_flag(SettingKey::State, arguments.state.as_deref())?);
+    written.extend(path_flag(SettingKey::Sensitivity, arguments.sensitivity.as_deref())?);
     let texts = [
         (SettingKey::Listen, &arguments.listen),
         (SettingKey::Policy, &arguments.policy),
@@ -38,6 +39,7 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         listen: settings.checked(SettingKey::Listen, address)?.unwrap_or(usual.listen),
         policy: settings.find(SettingKey::Policy).map_or(usual.policy, |setting| setting.text.to_owned()),
         interference: interference(settings)?.unwrap_or(usual.interference),
+        sensitivity: settings.path(SettingKey::Sensitivity),
         max_slowdown: settings.checked(SettingKey::MaxSlowdown, str::parse)?.or(usual.max_slowdown),
         config: config(settings, usual.config)?,
         history_retention: settings
@@ -180,6 +182,8 @@ mod tests {
                 .unwrap();
         assert_eq!(sharing.interference, InterferenceSource::Table("pairs.csv".into()));
         assert_eq!(sharing.max_slowdown, Some(Slowdown(1_500)));
+        let tables = options_of(&[(SettingKey::Sensitivity, "tables.csv")]).unwrap().sensitivity;
+        assert_eq!((tables, &options.sensitivity), (Some("tables.csv".into()), &None));
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!((options.config.node_failures, options.config.max_running_jobs), (2, Some(8)));
