@@ -26,7 +26,7 @@ train() {
     name=$1
     shift
     [ -e "$out/$name/card.json" ] || "$cohabit" policy train --trace "$out/train.csv" --cluster "8x$node" $shared \
-        --predictor pretrained $seen --progress "$@" --out "$out/$name" > "$out/$name.txt" 2> "$out/$name.log"
+        --predictor pretrained $seen --show-progress "$@" --out "$out/$name" > "$out/$name.txt" 2> "$out/$name.log"
     echo "$name"
 }
 

@@ -18,6 +18,7 @@ use crate::archive::SimArchive;
 use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::journal::{DurableEntry, SimJournal, WriteOutcome};
 use crate::planted_bug::PlantedBug;
+use crate::random_agents::RandomAgents;
 use crate::scenario::Scenario;
 use crate::sim_event::LinkId;
 use crate::wall_clock::HeadClock;
@@ -56,6 +57,7 @@ struct Settings {
     policy: String,
     knowledge: InterferenceContext,
     sensitivity: Arc<SensitivityProfiles>,
+    random_agents: Option<u64>,
     snapshot_every: usize,
     plant: Option<PlantedBug>,
 }
@@ -83,17 +85,19 @@ impl HeadHost {
         let head = Head::new();
         let snapshot = (0, Image::of(&head));
         let policy_text = with_planted_bug(&scenario.policy, scenario.plant);
+        let settings = Settings {
+            config: scenario.config.clone(),
+            policy: policy_text,
+            knowledge: scenario.knowledge.clone(),
+            sensitivity: scenario.sensitivity.clone(),
+            random_agents: scenario.random_agents,
+            snapshot_every: scenario.snapshot_every.max(1),
+            plant: scenario.plant,
+        };
         HeadHost {
-            settings: Settings {
-                config: scenario.config.clone(),
-                policy: policy_text.clone(),
-                knowledge: scenario.knowledge.clone(),
-                sensitivity: scenario.sensitivity.clone(),
-                snapshot_every: scenario.snapshot_every.max(1),
-                plant: scenario.plant,
-            },
+            policy: policy(&settings.policy, &settings),
+            settings,
             head,
-            policy: policy(&policy_text, &scenario.knowledge, &scenario.sensitivity),
             view: View::default(),
             view_tracker: ViewTracker::default(),
             pending_changes: Vec::new(),
@@ -172,7 +176,7 @@ impl HeadHost {
     /// Plans with FIFO, which needs nothing but the present state.
     pub(crate) fn plan_fifo(&self, now: Time) -> Plan {
         let view = self.head.view(now);
-        let mut policy = policy("fifo", &self.settings.knowledge, &self.settings.sensitivity);
+        let mut policy = policy("fifo", &self.settings);
         policy.learn(&view, &view.as_changes());
         policy.plan(&view)
     }
@@ -279,8 +283,7 @@ impl HeadHost {
         self.welcomed.clear();
         self.back_at = true_now;
         self.generation += 1;
-        let Settings { policy: text, knowledge, sensitivity, .. } = &self.settings;
-        self.policy = policy(text, knowledge, sensitivity);
+        self.policy = policy(&self.settings.policy, &self.settings);
         self.view = View::default();
         self.view_tracker = ViewTracker::default();
         self.pending_changes.clear();
@@ -352,13 +355,13 @@ fn with_planted_bug(policy: &str, plant: Option<PlantedBug>) -> String {
     })
 }
 
-fn policy(
-    name: &str,
-    knowledge: &InterferenceContext,
-    sensitivity: &Arc<SensitivityProfiles>,
-) -> Box<dyn Policy> {
-    let mut policy = parse_policy_with(name, knowledge).expect("a scenario names a known policy");
-    policy.set_sensitivity(sensitivity);
+fn policy(name: &str, settings: &Settings) -> Box<dyn Policy> {
+    let mut policy =
+        parse_policy_with(name, &settings.knowledge).unwrap_or_else(|refusal| panic!("{refusal}"));
+    policy.set_sensitivity(&settings.sensitivity);
+    if let Some(seed) = settings.random_agents {
+        policy.set_agents(Box::new(RandomAgents::new(seed)));
+    }
     policy
 }
 

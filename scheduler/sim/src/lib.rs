@@ -49,6 +49,7 @@ mod planted_bug;
 mod process;
 mod program;
 mod random;
+mod random_agents;
 mod recorder;
 mod reference;
 mod run;

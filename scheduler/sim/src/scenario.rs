@@ -33,6 +33,8 @@ pub struct Scenario {
     pub knowledge: InterferenceContext,
     /// What the policy may know of how much cores and host memory speed jobs up.
     pub sensitivity: Arc<SensitivityProfiles>,
+    /// The seed of agents that decide at random, if the policy is one that agents decide.
+    pub random_agents: Option<u64>,
     /// How long an executor waits for a worker daemon before it stops its rank.
     pub orphan_grace: Span,
     /// The orphan grace that workers report; the true one if `None`.
@@ -290,6 +292,7 @@ impl Scenario {
             policy: "fifo".into(),
             knowledge: InterferenceContext::default(),
             sensitivity: Arc::default(),
+            random_agents: None,
             orphan_grace: Span::from_secs(120),
             announced_grace: None,
             heartbeat: Span::from_secs(5),

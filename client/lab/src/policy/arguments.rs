@@ -79,7 +79,7 @@ pub(crate) struct PolicyTrainArguments {
     pub(crate) seed: u64,
     /// Show training progress
     #[arg(long)]
-    pub(crate) progress: bool,
+    pub(crate) show_progress: bool,
     #[command(flatten)]
     pub(crate) display: DisplayArguments,
 }

@@ -57,7 +57,7 @@ fn train_agents(
         coordination: arguments.coordination,
     };
     let report = |text: &str| {
-        if arguments.progress {
+        if arguments.show_progress {
             output::print_message(text);
         }
     };

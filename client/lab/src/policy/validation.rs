@@ -120,7 +120,7 @@ mod tests {
             submitted: at(submitted),
             started: Some(at(submitted)),
             ended: Some(at(ended)),
-            state: JobState::Succeeded,
+            state: JobState::Completed,
             devices_milli: 1_000,
             nodes: 1,
             attempts: Vec::new(),

@@ -412,7 +412,7 @@ mod tests {
         {
             assert!(text.parse::<SensitivityKnowledge>().unwrap_err().contains(words), "{text}");
         }
-        let given = parse("--sensitivity a.csv --sensitivity-models one,two").unwrap().sensitivity;
+        let given = parse("--sensitivity a.csv --sensitivity-models one,two").unwrap().workload.sensitivity;
         assert_eq!(
             (given.sensitivity_models, given.known_sensitivity),
             (vec!["one".to_owned(), "two".into()], SensitivityKnowledge::Noisy(0.2))

@@ -49,6 +49,7 @@ impl Scenario {
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
         applications::draw(seed, &mut scenario);
         host_ranges::draw(seed, &mut scenario);
+        draw_agents(seed, &mut scenario);
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
         suspensions::draw_suspensions(seed, &mut scenario);
@@ -59,6 +60,13 @@ impl Scenario {
         scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
         scenario
     }
+}
+
+/// Mostly lets agents decide where they can.
+fn draw_agents(seed: u64, scenario: &mut Scenario) {
+    let mut random = Random::stream(seed, "agents");
+    let has_agents = scenario.policy.starts_with("maifs") && random.chance(0.7);
+    scenario.random_agents = has_agents.then_some(seed);
 }
 
 /// Adds requests of a hostile user, in half of the scenarios.
