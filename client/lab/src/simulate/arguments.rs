@@ -19,7 +19,7 @@ use cohabit_types::{Sharing, SharingLimits};
 use self::behavior::BehaviorArguments;
 pub(crate) use self::interference::{Predictor, Truth};
 pub(crate) use self::selection::SelectionArguments;
-pub(crate) use self::sensitivity::{KnownSensitivity, SensitivityArguments};
+pub(crate) use self::sensitivity::{SensitivityArguments, SensitivityKnowledge};
 
 // Arguments of `simulate`.
 #[derive(Debug, Args)]
@@ -412,17 +412,17 @@ mod tests {
     #[test]
     fn what_policies_know_of_sensitivity_is_printed_as_it_is_parsed() {
         for name in ["exact", "none", "noisy:0", "noisy:0.35"] {
-            assert_eq!(name.parse::<KnownSensitivity>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<SensitivityKnowledge>().unwrap().to_string(), name);
         }
         for (text, words) in
             [("noisy:-1", "write noisy:0.2"), ("noisy", "write exact"), ("some:1", "or none")]
         {
-            assert!(text.parse::<KnownSensitivity>().unwrap_err().contains(words), "{text}");
+            assert!(text.parse::<SensitivityKnowledge>().unwrap_err().contains(words), "{text}");
         }
         let given = parse("--sensitivity a.csv --sensitivity-models one,two").unwrap().sensitivity;
         assert_eq!(
             (given.sensitivity_models, given.known_sensitivity),
-            (vec!["one".to_owned(), "two".into()], KnownSensitivity::Noisy(0.2))
+            (vec!["one".to_owned(), "two".into()], SensitivityKnowledge::Noisy(0.2))
         );
         let refusal = parse("--known-sensitivity exact").unwrap_err().to_string();
         assert!(refusal.contains("--sensitivity <FILE|DIR>"), "{refusal}");

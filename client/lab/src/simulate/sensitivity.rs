@@ -8,7 +8,7 @@ use cohabit_sim::workload::{SensitivityTables, Workload, noisy_tables, read_sens
 use cohabit_sim::{Hardware, MachineSpec, SensitivityProfiles, SensitivityTable};
 use cohabit_types::Bytes;
 
-use crate::simulate::arguments::{KnownSensitivity, SimulateArguments};
+use crate::simulate::arguments::{SensitivityKnowledge, SimulateArguments};
 
 /// Names of profiles in an error.
 const MOST_NAMES: usize = 20;
@@ -16,7 +16,7 @@ const MOST_NAMES: usize = 20;
 /// The tables that groups of jobs draw from.
 pub(super) struct Sensitivity {
     tables: SensitivityTables,
-    known: KnownSensitivity,
+    known: SensitivityKnowledge,
     /// Sentences about tables that were left out.
     pub(super) left_out: Vec<String>,
 }
@@ -65,9 +65,9 @@ impl Sensitivity {
         let (workload, truth) = workload.with_ranges(machines, &self.tables, seed);
         let truth = Arc::new(truth);
         let known = match self.known {
-            KnownSensitivity::Exact => Arc::clone(&truth),
-            KnownSensitivity::Noisy(sigma) => Arc::new(noisy_tables(&truth, sigma, seed)),
-            KnownSensitivity::None => Arc::default(),
+            SensitivityKnowledge::Exact => Arc::clone(&truth),
+            SensitivityKnowledge::Noisy(sigma) => Arc::new(noisy_tables(&truth, sigma, seed)),
+            SensitivityKnowledge::None => Arc::default(),
         };
         (workload, SeededSensitivity { truth, known })
     }

@@ -1,5 +1,5 @@
-//! Our own format: CSV with the header `profile,cores,memory_gb,speed` and a row for each measured point, in any
-//! order. Cores and memory are those of each device; speeds have any unit, the same within a profile.
+//! Our own format: CSV with the header `profile,cores,memory_gb,speed` and a row for each measured point, in
+//! any order. Cores and memory are those of each device; speeds have any unit, the same within a profile.
 //!
 //! Where only cores were measured, `memory_gb` is empty in all rows of the profile: any amount will do.
 
@@ -10,28 +10,14 @@ use cohabit_policy::SensitivityTable;
 use cohabit_types::Bytes;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::MOST_PROFILES;
 use super::error::SensitivityProblem;
+use super::format::{COLUMNS, CORES, MEMORY, MOST_PROFILES, PROFILE, SPEED, columns, gigabytes};
 
 /// The most rows of a file.
 const MOST_ROWS: usize = 1_000_000;
 
-/// A gigabyte as `--mem` counts it.
-const GIB: f64 = (1_u64 << 30) as f64;
-
 /// The most memory for each device, in gigabytes: more than any machine has.
 const MOST_MEMORY_GB: f64 = 1e6;
-
-const PROFILE: &str = "profile";
-const CORES: &str = "cores";
-const MEMORY: &str = "memory_gb";
-const SPEED: &str = "speed";
-const COLUMNS: [&str; 4] = [PROFILE, CORES, MEMORY, SPEED];
-
-/// The header of the format.
-pub(super) fn columns() -> String {
-    COLUMNS.join(",")
-}
 
 /// The points of a profile.
 #[derive(Debug, Default)]
@@ -194,9 +180,4 @@ impl Points {
         let memory: Vec<Bytes> = memory.iter().copied().collect();
         SensitivityTable::new(cores.into_iter().map(f64::from_bits).collect(), &memory, &rows)
     }
-}
-
-/// As `--mem` counts them.
-pub(super) fn gigabytes(gigabytes: f64) -> Bytes {
-    Bytes((gigabytes * GIB).round() as u64)
 }

@@ -1,9 +1,10 @@
 //! The public tables of Synergy (Mohan et al., OSDI 2022; MIT): a Python file for each model in the directory
 //! `simulator/models` of github.com/msr-fiddle/synergy.
 //!
-//! A file assigns `self.tput = np.array([[…], …])`: a row for each number of cores and a column for each amount
-//! of host memory. Only models on one GPU (`*_1.py`) are read; those on several have other columns. A first
-//! column of 0.1 means that the model thrashes with so little memory: then its table begins with the next one.
+//! A file assigns `self.tput = np.array([[…], …])`: a row for each number of cores and a column for each
+//! amount of host memory. Only models on one GPU (`*_1.py`) are read; those on several have other columns. A
+//! first column of 0.1 means that the model thrashes with so little memory: then its table begins with the
+//! next one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +13,9 @@ use std::sync::Arc;
 
 use cohabit_policy::SensitivityTable;
 
-use super::csv_table::gigabytes;
 use super::error::{ReadSensitivityError, SensitivityProblem};
-use super::{MOST_PROFILES, ReadTables, read_text};
+use super::format::{MOST_PROFILES, ReadTables, gigabytes};
+use super::text_file::read_text;
 
 /// Cores of the rows.
 const CORES: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0, 24.0];

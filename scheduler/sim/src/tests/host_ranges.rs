@@ -35,8 +35,8 @@ enum Known {
     Noisy,
 }
 
-/// The same jobs for every policy: some are twice as fast with six cores for each GPU, the others as fast with
-/// one as with three.
+/// The same jobs for every policy: some are twice as fast with six cores for each GPU, the others as fast
+/// with one as with three.
 fn judged(policy: &str, known: Known) -> EvaluationMetrics {
     let shapes = "2x8:V100@25g,24c500G".parse::<ClusterSpec>().unwrap().shapes();
     let tables: SensitivityTables =

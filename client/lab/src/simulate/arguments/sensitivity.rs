@@ -22,12 +22,12 @@ pub(crate) struct SensitivityArguments {
     /// error of each speed) or none
     #[arg(long, value_name = "exact|noisy:SIGMA|none", default_value = "noisy:0.2")]
     #[arg(requires = "sensitivity")]
-    pub(crate) known_sensitivity: KnownSensitivity,
+    pub(crate) known_sensitivity: SensitivityKnowledge,
 }
 
 /// What policies know of the tables.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum KnownSensitivity {
+pub(crate) enum SensitivityKnowledge {
     /// The tables.
     Exact,
     /// The tables, with an error of each speed.
@@ -36,14 +36,14 @@ pub(crate) enum KnownSensitivity {
     None,
 }
 
-impl FromStr for KnownSensitivity {
+impl FromStr for SensitivityKnowledge {
     type Err = String;
-    fn from_str(text: &str) -> Result<KnownSensitivity, String> {
+    fn from_str(text: &str) -> Result<SensitivityKnowledge, String> {
         let sigma = |text: &str| text.parse().ok().filter(|sigma| (0.0..=5.0).contains(sigma));
         match text.split_once(':') {
-            None if text == "exact" => Ok(KnownSensitivity::Exact),
-            None if text == "none" => Ok(KnownSensitivity::None),
-            Some(("noisy", given)) => sigma(given).map(KnownSensitivity::Noisy).ok_or_else(|| {
+            None if text == "exact" => Ok(SensitivityKnowledge::Exact),
+            None if text == "none" => Ok(SensitivityKnowledge::None),
+            Some(("noisy", given)) => sigma(given).map(SensitivityKnowledge::Noisy).ok_or_else(|| {
                 format!("'{given}' is not a deviation from 0 to 5: write noisy:0.2 for errors of about 20%")
             }),
             Some(_) | None => {
@@ -53,12 +53,12 @@ impl FromStr for KnownSensitivity {
     }
 }
 
-impl fmt::Display for KnownSensitivity {
+impl fmt::Display for SensitivityKnowledge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KnownSensitivity::Exact => f.write_str("exact"),
-            KnownSensitivity::Noisy(sigma) => write!(f, "noisy:{sigma}"),
-            KnownSensitivity::None => f.write_str("none"),
+            SensitivityKnowledge::Exact => f.write_str("exact"),
+            SensitivityKnowledge::Noisy(sigma) => write!(f, "noisy:{sigma}"),
+            SensitivityKnowledge::None => f.write_str("none"),
         }
     }
 }
