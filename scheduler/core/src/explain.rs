@@ -95,7 +95,7 @@ impl HeadReader<'_> {
         Some(format!("{}.", capitalised(&why)))
     }
 
-    /// For a placed job that gives a range of cores or host memory: what it holds, and whether that can change.
+    /// For a placed job with a range of cores or host memory: what it holds, and whether that can change.
     fn host_share_sentence(&self, job: &Job, demand: &Demand) -> Option<String> {
         let (least, most) = (demand.least_host(), demand.up_to?);
         let live = job.live_attempt()?;

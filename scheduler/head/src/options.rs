@@ -22,8 +22,8 @@ pub struct HeadOptions {
     pub policy: String,
     /// The predictor of interference that is used until the head has trained a better one.
     pub interference: InterferenceSource,
-    /// The tables of how much cores and host memory speed jobs up, for a policy that tunes shares: a file, or a
-    /// directory of models.
+    /// The tables of how much cores and host memory speed jobs up, for a policy that tunes shares: a file, or
+    /// a directory of models.
     pub sensitivity: Option<PathBuf>,
     /// The largest slowdown that neighbors may cause to a job that sets no limit.
     pub max_slowdown: Option<Slowdown>,

@@ -45,7 +45,7 @@ pub(crate) struct HeadArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum HeadVerb {
     /// Run the head in the foreground and print one line when it is ready
-    Start(HeadStartArguments),
+    Start(Box<HeadStartArguments>),
     /// Show what in the journal stops every start, and set it aside or repair it
     Recover(HeadRecoverArguments),
 }

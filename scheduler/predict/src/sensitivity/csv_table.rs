@@ -11,27 +11,13 @@ use cohabit_types::Bytes;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::error::SensitivityProblem;
-use super::limits::MOST_PROFILES;
+use super::format::{COLUMNS, CORES, MEMORY, MOST_PROFILES, PROFILE, SPEED, columns, gigabytes};
 
 /// The most rows of a file.
 const MOST_ROWS: usize = 1_000_000;
 
-/// A gigabyte as `--mem` counts it.
-const GIB: f64 = (1_u64 << 30) as f64;
-
 /// The most memory for each device, in gigabytes: more than any machine has.
 const MOST_MEMORY_GB: f64 = 1e6;
-
-const PROFILE: &str = "profile";
-const CORES: &str = "cores";
-const MEMORY: &str = "memory_gb";
-const SPEED: &str = "speed";
-const COLUMNS: [&str; 4] = [PROFILE, CORES, MEMORY, SPEED];
-
-/// The header of the format.
-pub(super) fn columns() -> String {
-    COLUMNS.join(",")
-}
 
 /// The points of a profile.
 #[derive(Debug, Default)]
@@ -194,9 +180,4 @@ impl Points {
         let memory: Vec<Bytes> = memory.iter().copied().collect();
         SensitivityTable::new(cores.into_iter().map(f64::from_bits).collect(), &memory, &rows)
     }
-}
-
-/// As `--mem` counts them.
-pub(super) fn gigabytes(gigabytes: f64) -> Bytes {
-    Bytes((gigabytes * GIB).round() as u64)
 }

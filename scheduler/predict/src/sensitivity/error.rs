@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use cohabit_policy::SensitivityError;
 use cohabit_types::Bytes;
 
-use super::csv_table;
-use super::limits::MOST_PROFILES;
+use super::format::{MOST_PROFILES, columns};
 
 /// A file or directory of tables that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -44,13 +43,13 @@ pub enum SensitivityProblem {
     #[error("it has more than {}: split it, or leave profiles out that no job has", Bytes(*.0))]
     TooLarge(u64),
     /// The file is not text.
-    #[error("it is not UTF-8 text: write it as CSV with the columns {}", csv_table::columns())]
+    #[error("it is not UTF-8 text: write it as CSV with the columns {}", columns())]
     NoText,
     /// The file is not CSV.
     #[error("{0}")]
     Csv(csv::Error),
     /// A column that is unknown, missing or there twice.
-    #[error("line 1: {what} column '{column}': the columns are {}, each once", csv_table::columns())]
+    #[error("line 1: {what} column '{column}': the columns are {}, each once", columns())]
     Column {
         /// What is wrong with the column.
         what: &'static str,
@@ -90,7 +89,7 @@ pub enum SensitivityProblem {
     #[error("it has more than {MOST_PROFILES} profiles: leave those out that no job has")]
     TooManyProfiles,
     /// There are no speeds.
-    #[error("it has no speeds: write the header {}, and a row for each measured point", csv_table::columns())]
+    #[error("it has no speeds: write the header {}, and a row for each measured point", columns())]
     Empty,
     /// A file of a model has no table.
     #[error("{0}")]

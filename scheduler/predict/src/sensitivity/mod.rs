@@ -6,26 +6,21 @@
 
 mod csv_table;
 mod error;
-mod limits;
+mod format;
 mod synergy;
 #[cfg(test)]
 mod tests;
+mod text_file;
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-
-use cohabit_policy::SensitivityTable;
 
 pub use self::error::{ReadSensitivityError, SensitivityProblem};
+pub use self::format::ReadTables;
+use self::text_file::read_text;
 
 /// The largest file of our own format.
 const MOST_FILE_BYTES: u64 = 64 << 20;
-
-/// Tables by the name of their profile, and a sentence about each one that was left out.
-pub type ReadTables = (BTreeMap<String, Arc<SensitivityTable>>, Vec<String>);
 
 /// Reads the tables of a file of our own format, or of a directory of Synergy's models. Everything in a file
 /// must be right; of a directory, tables that are wrong are left out.
@@ -41,23 +36,4 @@ pub fn read_sensitivity(path: &Path) -> Result<ReadTables, ReadSensitivityError>
     let text = read_text(path, MOST_FILE_BYTES).map_err(about)?;
     let tables = csv_table::read(&text).map_err(about)?;
     Ok((tables, Vec::new()))
-}
-
-/// The text of a regular file of at most so many bytes. No more than that is read, though the file may grow
-/// meanwhile.
-fn read_text(path: &Path, most: u64) -> Result<String, SensitivityProblem> {
-    let metadata = fs::metadata(path).map_err(SensitivityProblem::File)?;
-    if !metadata.is_file() {
-        return Err(SensitivityProblem::NoFile);
-    }
-    if metadata.len() > most {
-        return Err(SensitivityProblem::TooLarge(most));
-    }
-    let mut bytes = Vec::new();
-    let mut file = File::open(path).map_err(SensitivityProblem::File)?.take(most + 1);
-    file.read_to_end(&mut bytes).map_err(SensitivityProblem::File)?;
-    if bytes.len() as u64 > most {
-        return Err(SensitivityProblem::TooLarge(most));
-    }
-    String::from_utf8(bytes).map_err(|_| SensitivityProblem::NoText)
 }

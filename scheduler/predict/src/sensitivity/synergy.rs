@@ -13,10 +13,9 @@ use std::sync::Arc;
 
 use cohabit_policy::SensitivityTable;
 
-use super::csv_table::gigabytes;
 use super::error::{ReadSensitivityError, SensitivityProblem};
-use super::limits::MOST_PROFILES;
-use super::{ReadTables, read_text};
+use super::format::{MOST_PROFILES, ReadTables, gigabytes};
+use super::text_file::read_text;
 
 /// Cores of the rows.
 const CORES: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0, 24.0];

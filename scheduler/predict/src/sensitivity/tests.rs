@@ -1,10 +1,14 @@
 //! Tests of the readers of tables.
 
-use std::fs;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::limits::MOST_PROFILES;
-use super::*;
+use cohabit_policy::SensitivityTable;
+
+use super::format::MOST_PROFILES;
+use super::{MOST_FILE_BYTES, csv_table, read_sensitivity, synergy};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
