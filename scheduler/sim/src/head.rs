@@ -28,6 +28,8 @@ pub(crate) struct HeadHost {
     settings: Settings,
     head: Head,
     policy: Box<dyn Policy>,
+    /// Agents for the policy of the first start.
+    agents: Option<Box<dyn Agents>>,
     /// The view that the policy sees.
     view: View,
     /// What changed in the head since the policy was asked.
@@ -96,6 +98,7 @@ impl HeadHost {
         };
         HeadHost {
             policy: policy(&settings.policy, &settings),
+            agents: None,
             settings,
             head,
             view: View::default(),
@@ -163,9 +166,9 @@ impl HeadHost {
         self.settings.knowledge = knowledge;
     }
 
-    /// Lets these agents decide. A head that is restarted has none.
+    /// Lets these agents decide from the first start on. A head that is started again has none.
     pub(crate) fn set_agents(&mut self, agents: Box<dyn Agents>) {
-        self.policy.set_agents(agents);
+        self.agents = Some(agents);
     }
 
     /// Stalls the policy until this time: it sees no changes and gives no plans.
@@ -284,6 +287,9 @@ impl HeadHost {
         self.back_at = true_now;
         self.generation += 1;
         self.policy = policy(&self.settings.policy, &self.settings);
+        if let Some(agents) = self.agents.take() {
+            self.policy.set_agents(agents);
+        }
         self.view = View::default();
         self.view_tracker = ViewTracker::default();
         self.pending_changes.clear();

@@ -129,13 +129,9 @@ pub fn parse_policy_with(
         Plain(parse) => parse(&mut parameters)?,
         Aware(parse) => parse(context, &mut parameters)?,
     };
-    let usual = if name == MAIFS { Toggle::On } else { Toggle::Off };
-    let tune = parameters.choose("tune", &Toggle::NAMES)?.unwrap_or(usual);
+    let tune = tunes(name, &mut parameters)?;
     parameters.finish()?;
-    Ok(match tune {
-        Toggle::On => Box::new(Tuned::new(policy)),
-        Toggle::Off => policy,
-    })
+    Ok(if tune { Box::new(Tuned::new(policy)) } else { policy })
 }
 
 /// Whether plans of the policy that this text names depend on interference.
@@ -152,8 +148,14 @@ pub fn uses_interference(text: &str) -> Result<bool, PolicyParseError> {
 /// # Errors
 /// What is wrong with the text.
 pub fn uses_sensitivity(text: &str) -> Result<bool, PolicyParseError> {
-    let (_, mut parameters) = Parameters::parse(text)?;
-    Ok(parameters.choose("tune", &Toggle::NAMES)?.is_some_and(|tune| matches!(tune, Toggle::On)))
+    let (name, mut parameters) = Parameters::parse(text)?;
+    Ok(tunes(name, &mut parameters)? || name == MAIFS)
+}
+
+/// Whether shares are tuned: agents choose shares, so theirs are by default.
+fn tunes(name: &str, parameters: &mut Parameters<'_>) -> Result<bool, PolicyParseError> {
+    let usual = if name == MAIFS { Toggle::On } else { Toggle::Off };
+    Ok(matches!(parameters.choose("tune", &Toggle::NAMES)?.unwrap_or(usual), Toggle::On))
 }
 
 fn find(name: &str) -> Result<&'static Parse, PolicyParseError> {

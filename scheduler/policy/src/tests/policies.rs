@@ -134,7 +134,9 @@ fn policies_that_share_gpus_use_interference_and_others_do_not() {
 
 #[test]
 fn policies_that_tune_shares_use_sensitivity_and_others_do_not() {
-    for (text, uses) in [("hybrid", false), ("fifo:tune=on", true), ("las:queues=2,tune=off", false)] {
+    for (text, uses) in
+        [("hybrid", false), ("fifo:tune=on", true), ("las:queues=2,tune=off", false), ("maifs", true)]
+    {
         assert_eq!(uses_sensitivity(text).unwrap(), uses, "{text}");
     }
     assert!(uses_sensitivity("fifo:tune=maybe").is_err());
