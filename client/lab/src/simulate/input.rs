@@ -64,13 +64,6 @@ pub(crate) struct SeededWorkload {
     pub(super) load: Option<f64>,
 }
 
-impl SeededWorkload {
-    /// The jobs, in the order of submission.
-    pub(crate) fn jobs(&self) -> &[WorkloadJob] {
-        &self.workload.jobs
-    }
-}
-
 impl Input {
     /// Reads the trace.
     pub(crate) fn read(arguments: &WorkloadArguments) -> Result<Input, CommandError> {
@@ -116,19 +109,6 @@ impl Input {
             remarks.push(format!("{more} more lines are skipped; --strict makes this an error"));
         }
         remarks
-    }
-
-    /// How many jobs the trace has; `None` for synthetic jobs.
-    pub(crate) fn trace_jobs(&self) -> Option<usize> {
-        match &self.source {
-            JobSource::Trace(trace) => Some(trace.jobs.len()),
-            JobSource::Synthetic(_) => None,
-        }
-    }
-
-    /// The names of the tables that groups of jobs draw.
-    pub(crate) fn sensitivities(&self) -> Vec<String> {
-        self.sensitivity.as_ref().map(Sensitivity::names).unwrap_or_default()
     }
 
     /// The jobs of one run.
@@ -193,6 +173,31 @@ impl Input {
             ),
         };
         CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
+    }
+}
+
+#[cfg(feature = "predict")]
+impl SeededWorkload {
+    /// The jobs, in the order of submission.
+    pub(crate) fn jobs(&self) -> &[WorkloadJob] {
+        &self.workload.jobs
+    }
+}
+
+/// What `policy train` asks besides.
+#[cfg(feature = "predict")]
+impl Input {
+    /// How many jobs the trace has; `None` for synthetic jobs.
+    pub(crate) fn trace_jobs(&self) -> Option<usize> {
+        match &self.source {
+            JobSource::Trace(trace) => Some(trace.jobs.len()),
+            JobSource::Synthetic(_) => None,
+        }
+    }
+
+    /// The names of the tables that groups of jobs draw.
+    pub(crate) fn sensitivities(&self) -> Vec<String> {
+        self.sensitivity.as_ref().map(Sensitivity::names).unwrap_or_default()
     }
 }
 

@@ -75,6 +75,7 @@ impl Sensitivity {
 
 impl Sensitivity {
     /// The names of the tables.
+    #[cfg(feature = "predict")]
     pub(super) fn names(&self) -> Vec<String> {
         self.tables.keys().cloned().collect()
     }
