@@ -211,7 +211,9 @@ impl Policy for Maifs {
                 break;
             }
         }
-        Plan { actions: round.actions, wake: None }
+        // The teacher starts whatever fits.
+        let wake = self.agents.as_ref().and_then(|_| round.wake(&self.waiting));
+        Plan { actions: round.actions, wake }
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {

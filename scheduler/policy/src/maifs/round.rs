@@ -65,10 +65,15 @@ impl<'v> Round<'v> {
 
     /// What the agents observe now; `None` if nothing can start.
     pub(super) fn observe(&mut self, knowledge: &mut RoundKnowledge<'_>) -> Option<Situation> {
-        let (window, is_first_overdue) =
-            knowledge.waiting.window(self.view, &self.free, &mut self.unplaceable, &self.taken);
         let nodes: Vec<&NodeView> = self.free.nodes().collect();
         let typical = *nodes.first()?;
+        let (view, waiting) = (self.view, knowledge.waiting);
+        let mut may_start = |job: JobId| {
+            let starts = nodes.iter().filter_map(|node| possible_start(&view.pending[&job], node, knowledge));
+            starts.flat_map(|start| start.shares).any(|share| share.is_some())
+        };
+        let (window, is_first_overdue) =
+            waiting.window(view, &self.free, &mut self.unplaceable, &self.taken, &mut may_start);
         let shape = ObservationShape { nodes: nodes.len(), jobs: WINDOW, levels: knowledge.levels };
         let mut observation = JointObservation::new(shape);
         for (place, node) in nodes.iter().enumerate() {
@@ -179,6 +184,11 @@ impl<'v> Round<'v> {
             slowdown: shared.then(|| Slowdown::from(start.place.slowdown)),
             why,
         });
+    }
+
+    /// When agents have to be asked again because a job that fits waits too long.
+    pub(super) fn wake(&self, waiting: &WaitingJobs) -> Option<Time> {
+        waiting.next_overdue(self.view, &self.free, &self.taken)
     }
 
     /// A job that is placed by other means is not in the window any more.

@@ -20,8 +20,9 @@ pub const WINDOW: usize = SHORTEST + OLDEST + WIDEST;
 /// How many jobs of one order are looked at for the window.
 const MOST_LOOKED_AT: usize = 64;
 
-/// A job that waited for so many times the recent median comes first.
+/// A job that waited for so many times the recent median, and for at least a minute, comes first.
 const OVERDUE: f64 = 10.0;
+const LEAST_OVERDUE: Span = Span::from_secs(60);
 
 /// The waits of the last jobs that started, from which the median is taken.
 const RECENT: usize = 50;
@@ -82,16 +83,23 @@ impl WaitingJobs {
         self.shortest.iter().map(|(_, _, job)| *job)
     }
 
-    /// The jobs of the window, each once, and whether the first one is overdue.
+    /// The jobs of the window, each once, and whether the first one is overdue: it is one that may start.
     pub(super) fn window(
         &self,
         view: &View,
         free: &FreeNodes<'_>,
         unplaceable: &mut UnplaceableDemands,
         taken: &BTreeSet<JobId>,
+        may_start: &mut dyn FnMut(JobId) -> bool,
     ) -> (Vec<JobId>, bool) {
         let mut window: Vec<JobId> = Vec::with_capacity(WINDOW);
-        window.extend(self.overdue(view.now).filter(|job| !taken.contains(job)));
+        let bound = self.overdue_bound();
+        let is_overdue = |since: Time| view.now.since(since) > bound;
+        let mut overdue = self
+            .oldest_that_fit(view, free, unplaceable, taken)
+            .filter(|(since, job)| is_overdue(*since) && may_start(*job));
+        window.extend(overdue.next().map(|(_, job)| job));
+        drop(overdue);
         let is_first_overdue = !window.is_empty();
         let mut fill = |jobs: &mut dyn Iterator<Item = JobId>, places: usize| {
             let mut left = places;
@@ -115,15 +123,37 @@ impl WaitingJobs {
         (window, is_first_overdue)
     }
 
-    /// The oldest job, if it waits much longer than others did.
-    fn overdue(&self, now: Time) -> impl Iterator<Item = JobId> {
+    /// When the next job that fits now, and yet waits, comes first: nothing else may happen until then.
+    pub(super) fn next_overdue(
+        &self,
+        view: &View,
+        free: &FreeNodes<'_>,
+        taken: &BTreeSet<JobId>,
+    ) -> Option<Time> {
+        let (bound, mut unplaceable) = (self.overdue_bound(), UnplaceableDemands::default());
+        let times = self.oldest_that_fit(view, free, &mut unplaceable, taken).map(|(since, _)| since + bound);
+        // After the bound, not at it.
+        times.map(|at| at + Span::from_millis(1)).filter(|at| *at > view.now).min()
+    }
+
+    /// How long a job waits until it comes first.
+    fn overdue_bound(&self) -> Span {
         let mut waits = self.recent_waits.clone();
         waits.sort_unstable();
         let median = waits.get(waits.len() / 2).copied().unwrap_or_default();
-        let bound = Span::from_secs_f64(median.as_secs_f64() * OVERDUE);
-        let oldest = self.oldest.first().map(|(_, since, job)| (*since, *job));
-        let is_overdue = move |(since, _): &(Time, JobId)| median > Span::ZERO && now.since(*since) > bound;
-        oldest.into_iter().filter(is_overdue).map(|(_, job)| job)
+        Span::from_secs_f64(median.as_secs_f64() * OVERDUE).max(LEAST_OVERDUE)
+    }
+
+    /// The oldest jobs that some node has room for, with the time since which they wait.
+    fn oldest_that_fit<'a>(
+        &'a self,
+        view: &'a View,
+        free: &'a FreeNodes<'_>,
+        unplaceable: &'a mut UnplaceableDemands,
+        taken: &'a BTreeSet<JobId>,
+    ) -> impl Iterator<Item = (Time, JobId)> + 'a {
+        let waiting = self.oldest.iter().map(|(_, since, job)| (*since, *job)).take(MOST_LOOKED_AT);
+        waiting.filter(|(_, job)| !taken.contains(job) && fits_somewhere(*job, view, free, unplaceable))
     }
 }
 

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cohabit_types::{Bytes, Demand, HostShare, RankPlacement};
+use cohabit_types::{Bytes, Demand, HostShare, JobId, RankPlacement, Span};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::instances::Instance;
 use crate::maifs::{AgentAction, Agents, Coordination, GraphKind, JointObservation, JointValues, LEVELS};
-use crate::tests::kit::{fits, gpus, job, node, view};
+use crate::tests::kit::{fits, gpus, job, node, placed, view};
 use crate::{Action, FreeNodes, NodeView, PendingJob, Plan, parse_policy};
 
 const GB: u64 = 1_000_000_000;
@@ -42,6 +42,35 @@ impl Agents for RandomAgents {
     fn explore(&mut self, observation: &JointObservation, action: &mut [AgentAction]) {
         assert_eq!(observation.shape().levels, self.levels);
         assert_eq!(action.len(), observation.agents());
+    }
+}
+
+/// Agents that would always rather do nothing.
+struct IdleAgents;
+
+impl Agents for IdleAgents {
+    fn coordination(&self) -> Coordination {
+        Coordination::default()
+    }
+
+    fn levels(&self) -> usize {
+        LEVELS
+    }
+
+    fn values(&mut self, observations: &[Arc<JointObservation>]) -> Vec<JointValues> {
+        let idle = observations.iter().map(|observation| {
+            let shape = observation.shape();
+            let of_agent = (0..shape.actions()).map(|action| if action == 0 { 1.0 } else { 0.0 });
+            JointValues {
+                shape,
+                utilities: of_agent.collect::<Vec<f32>>().repeat(shape.nodes),
+                factors: vec![0.0; shape.nodes * shape.tasks()],
+                bilinear: vec![0.0],
+                kappa: 1.0,
+                state: 0.0,
+            }
+        });
+        idle.collect()
     }
 }
 
@@ -82,6 +111,24 @@ fn starts(plan: &Plan) -> Vec<(u64, RankPlacement)> {
         Action::Preempt { .. } | Action::Allot { .. } => panic!("agents start jobs only"),
     };
     plan.actions.iter().map(start).collect()
+}
+
+/// Step 6 of section 7: nobody waits for ever, though nothing else happens in the cluster.
+#[test]
+fn a_job_that_agents_let_wait_is_started_in_time() {
+    let mut view = view(vec![node(1, &[1_000; 2])], vec![job(1, gpus(1)), job(2, gpus(1)), job(3, gpus(2))]);
+    let mut policy = parse_policy("maifs").unwrap();
+    policy.set_agents(Box::new(IdleAgents));
+    policy.learn(&view, &view.as_changes());
+    let idle = policy.plan(&view);
+    assert_eq!(placed(&idle), []);
+    let wake = idle.wake.unwrap();
+    assert!(
+        (Span::from_secs(60)..Span::from_secs(61))
+            .contains(&wake.since(view.pending[&JobId::new(1)].eligible_at))
+    );
+    view.now = wake;
+    assert_eq!(placed(&policy.plan(&view)), [1, 2], "and nothing is left for the third");
 }
 
 proptest! {
