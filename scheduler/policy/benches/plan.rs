@@ -1,7 +1,8 @@
-//! How long A-SRPT takes for a plan, by devices and by jobs that wait: run by hand, prints a table.
+//! How long a policy takes for a plan, by devices and by jobs that wait: run by hand, prints a table.
 //!
 //! In the steady state of an overloaded cluster: between two plans one job ends and one arrives. In the worst
-//! case all that wait hold out for a better place, and one more or one fewer device is free each time.
+//! case all that wait hold out for a better place, and one more or one fewer device is free each time. Mixed
+//! demands are of many classes: shares and whole GPUs with all kinds of cores and memory, of fifty users.
 //! Measured is learning of the changes and planning, as the head would do it, and nothing of the head.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
 #![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
@@ -23,8 +24,13 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 const DEVICES_ON_A_NODE: usize = 8;
 
+/// How many amounts of cores, of host memory and of GPU memory jobs ask for: few make hundreds of classes,
+/// many nearly as many as there are jobs.
+const FEW: usize = 4;
+const MANY: usize = 24;
+
 /// Devices, jobs that wait, plans.
-const ROWS: [(usize, u64, usize, Mix); 10] = [
+const ROWS: [(usize, u64, usize, Mix); 16] = [
     (64, 1_000, 2_000, Mix::Overload),
     (512, 1_000, 2_000, Mix::Overload),
     (512, 10_000, 2_000, Mix::Overload),
@@ -35,6 +41,12 @@ const ROWS: [(usize, u64, usize, Mix); 10] = [
     (16_384, 100_000, 500, Mix::Overload),
     (512, 10_000, 2_000, Mix::HoldOut),
     (16_384, 100_000, 500, Mix::HoldOut),
+    (512, 10_000, 2_000, Mix::Mixed("first-fit-sharing", FEW)),
+    (512, 10_000, 2_000, Mix::Mixed("drf", FEW)),
+    (512, 10_000, 2_000, Mix::Mixed("tetris", FEW)),
+    (512, 10_000, 200, Mix::Mixed("first-fit-sharing", MANY)),
+    (512, 10_000, 200, Mix::Mixed("drf", MANY)),
+    (512, 10_000, 200, Mix::Mixed("tetris", MANY)),
 ];
 
 /// What waits for what.
@@ -44,6 +56,8 @@ enum Mix {
     Overload,
     /// Jobs of few classes, for a whole node; each node has a free device.
     HoldOut,
+    /// Jobs for all resources of a node, in so many amounts of each, under this policy.
+    Mixed(&'static str, usize),
 }
 
 fn main() {
@@ -63,6 +77,8 @@ fn main() {
         let what = match mix {
             Mix::Overload => "overload",
             Mix::HoldOut => "all hold out",
+            Mix::Mixed(policy, FEW) => &format!("{policy}, hundreds of classes"),
+            Mix::Mixed(policy, _) => &format!("{policy}, thousands of classes"),
         };
         println!(
             "| {what} | {devices} | {} | {} | {} | {} | {} | {} |",
@@ -96,6 +112,7 @@ impl Bench {
             Mix::Overload => "a-srpt",
             // The virtual machine would keep most of them from the queue.
             Mix::HoldOut => "a-srpt-turn:virtual-machine=off",
+            Mix::Mixed(policy, _) => policy,
         };
         let mut bench = Bench {
             draws: ChaCha8Rng::seed_from_u64(7),
@@ -119,7 +136,7 @@ impl Bench {
     /// One job ends, one arrives, and there is a plan; how long the plan took.
     fn step(&mut self) -> Duration {
         match self.mix {
-            Mix::Overload => self.end_one(),
+            Mix::Overload | Mix::Mixed(..) => self.end_one(),
             Mix::HoldOut => self.flip_one(),
         }
         self.view.now += self.pause;
@@ -155,7 +172,7 @@ impl Bench {
     }
 
     fn start(&mut self, action: Action) {
-        let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops no job") };
+        let Action::Place { job, placement, .. } = action else { panic!("these policies stop no job") };
         let job = self.view.pending[&job].clone();
         self.book(&placement, |free| free.take(&job.demand, &placement));
         let change = ViewChange::Running(job.placed(placement, self.view.now));
@@ -176,20 +193,21 @@ impl Bench {
         let devices = match self.mix {
             Mix::Overload => [1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 32][self.drawn(15)],
             Mix::HoldOut => 8,
+            Mix::Mixed(..) => [0, 1, 1, 1, 2, 4, 8][self.drawn(7)],
         };
         let fitting: Vec<&ModelDescription> =
             self.models.iter().filter(|it| replicas(it) == devices).collect();
         let model = match (fitting.len(), self.mix) {
-            (0, _) => None,
+            (0, _) | (_, Mix::Mixed(..)) => None,
             (count, Mix::Overload) => Some(fitting[(self.next % count as u64) as usize].clone()),
             (count, Mix::HoldOut) => Some(fitting[count - 1 - (self.next % 2) as usize].clone()),
         };
         let iterations = match self.mix {
-            Mix::Overload => 10_f64.powf(2.0 + 2.5 * self.part()) as u64,
+            Mix::Overload | Mix::Mixed(..) => 10_f64.powf(2.0 + 2.5 * self.part()) as u64,
             Mix::HoldOut => 1_000_000_000 + self.next,
         };
         let traits = JobTraits {
-            user: "ada".into(),
+            user: format!("user{}", self.next % 50),
             model,
             iterations: Some(iterations),
             estimate: Some(Estimate {
@@ -205,12 +223,24 @@ impl Bench {
             priority: 0,
             submitted_at: self.view.now,
             eligible_at: self.view.now,
-            demand: Demand { gpus: GpuRequest::Whole(devices), spread: Spread::Free, ..Demand::default() },
+            demand: self.demand(devices),
             attained: AttainedTime::default(),
             traits: Arc::new(traits),
         };
         self.next += 1;
         self.changes.push(ViewChange::Pending(job));
+    }
+
+    fn demand(&mut self, devices: u32) -> Demand {
+        let whole = Demand { gpus: GpuRequest::Whole(devices), ..Demand::default() };
+        let Mix::Mixed(_, amounts) = self.mix else { return Demand { spread: Spread::Free, ..whole } };
+        let mut amount = |most: usize| ((1 + self.drawn(amounts)) * most / amounts) as u64;
+        let (cpus, memory) = (amount(24) as u32, Bytes(amount(192) << 30));
+        let (gpu_memory, share) = (Some(Bytes(amount(48) << 30)), Share(amount(960) as u32));
+        match devices {
+            0 => Demand { gpus: GpuRequest::Part(share), gpu_memory, cpus, memory, ..whole },
+            _ => Demand { cpus, memory, ..whole },
+        }
     }
 
     /// Pending jobs whose virtual turn has come.

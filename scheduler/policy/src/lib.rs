@@ -18,7 +18,7 @@
 //! | `forecast/` | what people ask: expected starts, slowdowns of co-located jobs, runtime estimators |
 //! | `baselines/` | policies to compare with: LAS, SRTF, shortest and smallest first |
 //! | `gittins/` | the order of `a-srpt` and `hybrid`: learned run times, and stops |
-//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one directory for each paper, each with a README |
+//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/`, `drf/`, `tetris/` | one directory for each paper, each with a README |
 //! | [`maifs`] | nodes as agents that choose jobs and shares of cores and memory together |
 //! | `hybrid/` | the default: the order of `gittins/` and interference-aware sharing of GPUs |
 //! | `policies/` | policies by name, and their parameters |
@@ -43,6 +43,7 @@
 mod a_srpt;
 mod baselines;
 mod clwp_nlwp;
+mod drf;
 mod forecast;
 mod gittins;
 mod hybrid;
@@ -57,6 +58,7 @@ mod policy;
 mod queue;
 mod sensitivity;
 mod sharing;
+mod tetris;
 mod total_order;
 mod tune;
 mod view;
@@ -77,6 +79,7 @@ pub use policies::{
 pub use policy::{EndedRun, Policy};
 pub(crate) use queue::{ClassId, Discipline, Fifo, JobOrder, PendingQueue, QueueEntry, QueuePolicy};
 pub use sensitivity::{JobCurve, SensitivityError, SensitivityProfiles, SensitivityTable};
+pub(crate) use view::ResourceAmounts;
 pub use view::{
     AttainedTime, DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView,
     PendingJob, RunPhase, RunningJob, SharingConflict, SharingMode, SharingTerms, SharingUsers, Shortage,

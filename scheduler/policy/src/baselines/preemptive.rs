@@ -280,7 +280,7 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         list_pending_reasons(
-            &self.queue,
+            self.queue.walk().map(|turn| (turn.job, turn.class)),
             |job| Some(&self.waiting.get(&job)?.profile),
             &mut self.placer,
             view,

@@ -14,11 +14,13 @@ use cohabit_types::Span;
 use crate::Discipline::{self, Backfill, Strict, WorkConserving};
 use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder};
 use crate::baselines::{LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork};
+use crate::drf::Drf;
 use crate::gittins::GittinsOrder;
 use crate::interference::InterferenceContext;
 use crate::maifs::Maifs;
 use crate::mapping::{Selection, Toggle};
 use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
+use crate::tetris::Tetris;
 use crate::tune::Tuned;
 use crate::{Fifo, FirstFit, JobOrder, Policy, QueuePolicy};
 use Parse::{Aware, Plain};
@@ -55,6 +57,7 @@ const POLICIES: &[(&str, Parse)] = &[
     ("las", Plain(|parameters| parse_las(LeastAttained::default(), parameters))),
     ("las-tuned", Plain(|parameters| parse_las(LeastAttained::TUNED, parameters))),
     ("srtf-oracle", Plain(parse_shortest_remaining)),
+    ("tetris", Plain(parse_tetris)),
     ("a-srpt", Plain(parse_gittins)),
     (
         "a-srpt-turn",
@@ -88,6 +91,7 @@ const POLICIES: &[(&str, Parse)] = &[
     ),
     ("first-fit-sharing", Aware(|context, parameters| shared_policy(FirstFitSharing, context, parameters))),
     ("least-loaded", Aware(|context, parameters| shared_policy(LeastLoaded, context, parameters))),
+    ("drf", Aware(parse_drf)),
     ("util-threshold", Aware(parse_util_threshold)),
     ("horus", Aware(|context, parameters| shared_policy(Horus, context, parameters))),
     ("isacpp", Aware(parse_isacpp)),
@@ -205,6 +209,14 @@ fn parse_shortest_remaining(parameters: &mut Parameters<'_>) -> Parsed {
 fn parse_quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {
     let seconds = parameters.read("quantum", "seconds, 0 or more", |secs: &f64| (0.0..1e9).contains(secs))?;
     Ok(seconds.map(Span::from_secs_f64))
+}
+
+fn parse_tetris(parameters: &mut Parameters<'_>) -> Parsed {
+    Ok(Box::new(Tetris::new(parse_placer(parameters, Selection::default())?)))
+}
+
+fn parse_drf(context: &InterferenceContext, parameters: &mut Parameters<'_>) -> Parsed {
+    Ok(Box::new(Drf::new(parse_placer(parameters, Selection::default())?, context)))
 }
 
 fn parse_maifs(context: &InterferenceContext, parameters: &mut Parameters<'_>) -> Parsed {

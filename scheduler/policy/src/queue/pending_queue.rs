@@ -122,15 +122,20 @@ impl<K: Ord + Copy> PendingQueue<K> {
     }
 
     /// Whether no job waits.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// The first job of each class, in their order.
-    #[cfg(test)]
     pub(crate) fn fronts(&self) -> impl Iterator<Item = QueueEntry<K>> {
         self.fronts.iter().map(|(key, job, class)| QueueEntry { job: *job, key: *key, class: *class })
+    }
+
+    /// The next job of the same class.
+    pub(crate) fn behind(&self, entry: &QueueEntry<K>) -> Option<QueueEntry<K>> {
+        let behind = (Bound::Excluded((entry.key, entry.job)), Bound::Unbounded);
+        let (key, job) = self.classes.get(&entry.class)?.jobs.range(behind).next()?;
+        Some(QueueEntry { job: *job, key: *key, class: entry.class })
     }
 
     /// All jobs in order, for a walk that may close classes.
@@ -172,11 +177,8 @@ impl<K: Ord + Copy> Iterator for Walk<'_, K> {
     type Item = QueueEntry<K>;
 
     fn next(&mut self) -> Option<QueueEntry<K>> {
-        if let Some(QueueEntry { job, key, class }) = self.last.take() {
-            let behind = (Bound::Excluded((key, job)), Bound::Unbounded);
-            let next = self.queue.classes[&class].jobs.range(behind).next();
-            self.further.extend(next.map(|(key, job)| (*key, *job, class)));
-        }
+        let next = self.last.take().and_then(|last| self.queue.behind(&last));
+        self.further.extend(next.map(|QueueEntry { job, key, class }| (key, job, class)));
         let (key, job, class) = self.earliest()?;
         self.last = Some(QueueEntry { job, key, class });
         self.last

@@ -6,25 +6,23 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{JobId, ReasonCode};
 
-use super::pending_queue::{ClassId, PendingQueue, PriorityKey};
 use crate::{FreeNodes, PendingReason, Placer, Profile, Shortage, View};
 
-/// The reasons of all jobs of a queue, in order, by what is free now.
-pub(crate) fn list_pending_reasons<'p>(
-    queue: &PendingQueue<PriorityKey>,
+/// The reasons of jobs by what is free now. `turns` are the jobs in order, each with what all jobs of its
+/// class have in common.
+pub(crate) fn list_pending_reasons<'p, C: Ord>(
+    turns: impl Iterator<Item = (JobId, C)>,
     profile: impl Fn(JobId) -> Option<&'p Profile>,
     placer: &mut impl Placer,
     view: &View,
 ) -> Vec<PendingReason> {
     let free = FreeNodes::new(&view.nodes);
-    let mut shortages: BTreeMap<ClassId, Option<Shortage>> = BTreeMap::new();
+    let mut shortages: BTreeMap<C, Option<Shortage>> = BTreeMap::new();
     let mut reasons = Vec::new();
-    for (ahead, turn) in queue.walk().enumerate() {
-        let (Some(job), Some(profile)) = (view.pending.get(&turn.job), profile(turn.job)) else {
-            continue;
-        };
-        let shortage = shortages.entry(turn.class).or_insert_with(|| placer.place(job, profile, &free).err());
-        let reason = explain_wait(turn.job, shortage.as_ref(), ahead);
+    for (ahead, (id, class)) in turns.enumerate() {
+        let (Some(job), Some(profile)) = (view.pending.get(&id), profile(id)) else { continue };
+        let shortage = shortages.entry(class).or_insert_with(|| placer.place(job, profile, &free).err());
+        let reason = explain_wait(id, shortage.as_ref(), ahead);
         reasons.push(PendingReason { runtime: profile.expected_at(1.0), ..reason });
     }
     reasons

@@ -130,8 +130,8 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        let mut reasons =
-            list_pending_reasons(&self.queue, |job| self.profiles.get(&job), &mut self.placer, view);
+        let turns = self.queue.walk().map(|turn| (turn.job, turn.class));
+        let mut reasons = list_pending_reasons(turns, |job| self.profiles.get(&job), &mut self.placer, view);
         if self.discipline == Discipline::Backfill {
             self.explain_reservation(view, &mut reasons);
         }

@@ -8,7 +8,7 @@ use crate::{FreeNodes, NodeView, SharingMode, SharingUsers, Shortage, could_ever
 const ADAS: Option<AccountKey> = Some(AccountKey(1));
 const BEAS: Option<AccountKey> = Some(AccountKey(2));
 
-const POLICIES: [&str; 11] = [
+const POLICIES: [&str; 13] = [
     "fifo",
     "easy-backfill",
     "spd",
@@ -20,6 +20,8 @@ const POLICIES: [&str; 11] = [
     "isacpp",
     "clwp-nlwp",
     "hybrid",
+    "drf",
+    "tetris",
 ];
 
 fn owned(number: u8, owner: Option<AccountKey>) -> NodeView {

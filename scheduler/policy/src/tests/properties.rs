@@ -9,7 +9,7 @@ use crate::{
     SharingUsers, View, parse_policy,
 };
 
-const WORK_CONSERVING: [&str; 12] = [
+const WORK_CONSERVING: [&str; 14] = [
     "fifo-greedy",
     "spd",
     "spw",
@@ -22,6 +22,8 @@ const WORK_CONSERVING: [&str; 12] = [
     "horus",
     "isacpp",
     "clwp-nlwp",
+    "drf",
+    "tetris",
 ];
 
 fn demands() -> impl Strategy<Value = Demand> {

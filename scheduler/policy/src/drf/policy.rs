@@ -1,0 +1,148 @@
+//! The policy: users take turns by their dominant shares, and each job goes where `first-fit-sharing` would
+//! put it. A running job is never stopped.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cohabit_types::{Demand, JobId};
+
+use super::dominant_share::DominantShare;
+use super::fair_turns::{FairTurns, UserQueues};
+use super::usage::UserUsage;
+use crate::interference::InterferenceContext;
+use crate::placement::dry_run;
+use crate::queue::pending_reasons::list_pending_reasons;
+use crate::queue::unplaceable::UnplaceableDemands;
+use crate::sharing::{FirstFitSharing, SharedPlacer};
+use crate::{
+    ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, PendingReason, Placer, Plan,
+    Policy, Profile, Proposal, ResourceAmounts, Shortage, View, ViewChange,
+};
+
+/// The policy.
+#[derive(Debug)]
+pub(crate) struct Drf {
+    placer: SharedPlacer<FirstFitSharing>,
+    queues: UserQueues,
+    waiting: BTreeMap<JobId, (Arc<JobTraits>, Profile)>,
+    usage: UserUsage,
+}
+
+impl Drf {
+    pub(crate) fn new(whole: MappedPlacer, context: &InterferenceContext) -> Drf {
+        Drf {
+            placer: SharedPlacer::new(FirstFitSharing, whole, context),
+            queues: UserQueues::new(),
+            waiting: BTreeMap::new(),
+            usage: UserUsage::default(),
+        }
+    }
+
+    fn enqueue(&mut self, job: &PendingJob) {
+        self.forget(job.id);
+        let profile = self.placer.profile(&job.demand, &job.traits);
+        let queue = self.queues.entry(job.traits.user.clone()).or_default();
+        let key = (Reverse(job.priority), 0, job.submitted_at);
+        queue.insert_with_class(job.id, ClassKey::Resources(job.demand), key);
+        self.waiting.insert(job.id, (Arc::clone(&job.traits), profile));
+    }
+
+    /// The job neither waits nor runs.
+    fn forget(&mut self, job: JobId) {
+        self.usage.remove(job);
+        let Some((traits, _)) = self.waiting.remove(&job) else { return };
+        if let Some(queue) = self.queues.get_mut(&traits.user) {
+            queue.remove(job);
+            if queue.is_empty() {
+                self.queues.remove(&traits.user);
+            }
+        }
+    }
+
+    /// All waiting jobs in the order in which they would start if there were room for all.
+    fn order(&self, view: &View) -> Vec<(JobId, Demand)> {
+        let whole = ResourceAmounts::of_nodes(&view.nodes);
+        let mut turns = FairTurns::new(&self.queues, &self.usage, whole);
+        let mut order = Vec::new();
+        while let Some(turn) = turns.next() {
+            let demand = view.pending[&turn.job].demand;
+            order.push((turn.job, demand));
+            turns.started(turn, ResourceAmounts::of_demand(&demand));
+        }
+        order
+    }
+}
+
+impl Policy for Drf {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
+        self.placer.learn(view, changes);
+        if self.placer.prepare(view) == ClusterChange::Changed {
+            view.pending.values().for_each(|job| self.enqueue(job));
+        }
+        for change in changes {
+            match change {
+                ViewChange::Pending(job) => self.enqueue(job),
+                ViewChange::Running(job) => {
+                    self.forget(job.id);
+                    self.usage.insert(job);
+                }
+                ViewChange::Gone(job) => self.forget(*job),
+                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+            }
+        }
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        let (mut free, mut plan) = (FreeNodes::new(&view.nodes), Plan::default());
+        let mut unplaceable = UnplaceableDemands::default();
+        let whole = ResourceAmounts::of_nodes(&view.nodes);
+        let mut turns = FairTurns::new(&self.queues, &self.usage, whole);
+        while let Some(turn) = turns.next() {
+            let (job, (_, profile)) = (&view.pending[&turn.job], &self.waiting[&turn.job]);
+            let placed = (!unplaceable.covers(&job.demand))
+                .then(|| self.placer.place(job, profile, &free).ok())
+                .flatten();
+            let Some(mut proposal) = placed else {
+                unplaceable.insert(job.demand);
+                turns.passed(turn);
+                continue;
+            };
+            free.take_as_resident(job.id, &job.demand, &proposal.placement);
+            turns.started(turn, ResourceAmounts::of_placement(&job.demand, &proposal.placement));
+            proposal.why = explain_start(turn.share, &proposal.why);
+            plan.actions.push(proposal.start(job.id, profile));
+        }
+        plan
+    }
+
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        let order = self.order(view).into_iter();
+        let profile = |job| self.waiting.get(&job).map(|(_, profile)| profile);
+        let mut reasons = list_pending_reasons(order, profile, &mut self.placer, view);
+        let whole = ResourceAmounts::of_nodes(&view.nodes);
+        for reason in &mut reasons {
+            let user = &view.pending[&reason.job].traits.user;
+            let share = DominantShare::of(self.usage.of(user), whole);
+            reason.why = format!("{}. {}", reason.why, explain_share(user, share));
+        }
+        reasons
+    }
+
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
+    }
+
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
+    }
+}
+
+fn explain_start(share: DominantShare, placement: &str) -> String {
+    let why = format!("its user {share} (dominant share)");
+    if placement.is_empty() { why } else { format!("{why}; {placement}") }
+}
+
+fn explain_share(user: &str, share: DominantShare) -> String {
+    format!("User {user} {share} (dominant share); users with a smaller one go first")
+}
