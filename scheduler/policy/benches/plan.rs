@@ -1,4 +1,5 @@
-//! How long a policy takes for a plan, by devices and by jobs that wait: run by hand, prints a table.
+//! How long a policy takes for a plan, by devices and by jobs that wait: run by hand, prints a table. An
+//! argument leaves out the rows without this text.
 //!
 //! In the steady state of an overloaded cluster: between two plans one job ends and one arrives. In the worst
 //! case all that wait hold out for a better place, and one more or one fewer device is free each time. Mixed
@@ -8,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,7 +67,12 @@ fn main() {
         "| what | devices | jobs waiting | in the queue | first plan, ms | p50, us | p99, us | most, us |"
     );
     println!("|---|---|---|---|---|---|---|---|");
+    let wanted = std::env::args().skip(1).find(|text| !text.starts_with('-')).unwrap_or_default();
     for (devices, jobs, plans, mix) in ROWS {
+        let what = mix.to_string();
+        if !what.contains(&wanted) {
+            continue;
+        }
         let mut bench = Bench::new(devices, jobs, mix);
         let first = bench.plan();
         for _ in 0..plans / 10 {
@@ -74,12 +81,6 @@ fn main() {
         let mut times: Vec<Duration> = (0..plans).map(|_| bench.step()).collect();
         times.sort_unstable();
         let micros = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_micros();
-        let what = match mix {
-            Mix::Overload => "overload",
-            Mix::HoldOut => "all hold out",
-            Mix::Mixed(policy, FEW) => &format!("{policy}, hundreds of classes"),
-            Mix::Mixed(policy, _) => &format!("{policy}, thousands of classes"),
-        };
         println!(
             "| {what} | {devices} | {} | {} | {} | {} | {} | {} |",
             bench.view.pending.len(),
@@ -89,6 +90,17 @@ fn main() {
             micros(0.99),
             micros(1.0)
         );
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mix::Overload => f.write_str("overload"),
+            Mix::HoldOut => f.write_str("all hold out"),
+            Mix::Mixed(policy, FEW) => write!(f, "{policy}, hundreds of classes"),
+            Mix::Mixed(policy, _) => write!(f, "{policy}, thousands of classes"),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! After A. Ghodsi et al., "Dominant resource fairness: fair allocation of multiple resource types", NSDI
 //! 2011; the README says what is the paper's and what is ours. `dominant_share.rs` is the measure of a user,
-//! `fair_turns.rs` the order that follows from it, `usage.rs` what users hold, and `policy.rs` the policy.
+//! `usage.rs` what users hold, `waiting_jobs.rs` what they wait for, `fair_turns.rs` the order that follows,
+//! and `policy.rs` the policy.
 //! Where a job goes is not decided here.
 
 mod dominant_share;
@@ -11,5 +12,6 @@ mod policy;
 #[cfg(test)]
 mod tests;
 mod usage;
+mod waiting_jobs;
 
 pub(crate) use policy::Drf;

@@ -1,40 +1,49 @@
 //! The policy: users take turns by their dominant shares, and each job goes where `first-fit-sharing` would
 //! put it. A running job is never stopped.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{Demand, JobId};
 
 use super::dominant_share::DominantShare;
-use super::fair_turns::{FairTurns, UserQueues};
+use super::fair_turns::FairTurns;
 use super::usage::UserUsage;
+use super::waiting_jobs::{TurnKey, WaitingJobs, turn_key};
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
+use crate::queue::fit_tracker::fits;
 use crate::queue::pending_reasons::list_pending_reasons;
-use crate::queue::unplaceable::UnplaceableDemands;
 use crate::sharing::{FirstFitSharing, SharedPlacer};
 use crate::{
-    ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, PendingReason, Placer, Plan,
-    Policy, Profile, Proposal, ResourceAmounts, Shortage, View, ViewChange,
+    ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, PendingReason, Placer, Plan, Policy,
+    Profile, Proposal, ResourceAmounts, Shortage, View, ViewChange,
 };
 
 /// The policy.
 #[derive(Debug)]
 pub(crate) struct Drf {
     placer: SharedPlacer<FirstFitSharing>,
-    queues: UserQueues,
-    waiting: BTreeMap<JobId, (Arc<JobTraits>, Profile)>,
+    waiting: WaitingJobs,
+    known: BTreeMap<JobId, KnownJob>,
     usage: UserUsage,
+}
+
+/// A job that waits.
+#[derive(Debug)]
+struct KnownJob {
+    traits: Arc<JobTraits>,
+    demand: Demand,
+    key: TurnKey,
+    profile: Profile,
 }
 
 impl Drf {
     pub(crate) fn new(whole: MappedPlacer, context: &InterferenceContext) -> Drf {
         Drf {
             placer: SharedPlacer::new(FirstFitSharing, whole, context),
-            queues: UserQueues::new(),
-            waiting: BTreeMap::new(),
+            waiting: WaitingJobs::default(),
+            known: BTreeMap::new(),
             usage: UserUsage::default(),
         }
     }
@@ -42,32 +51,27 @@ impl Drf {
     fn enqueue(&mut self, job: &PendingJob) {
         self.forget(job.id);
         let profile = self.placer.profile(&job.demand, &job.traits);
-        let queue = self.queues.entry(job.traits.user.clone()).or_default();
-        let key = (Reverse(job.priority), 0, job.submitted_at);
-        queue.insert_with_class(job.id, ClassKey::Resources(job.demand), key);
-        self.waiting.insert(job.id, (Arc::clone(&job.traits), profile));
+        let (traits, demand, key) = (Arc::clone(&job.traits), job.demand, turn_key(job));
+        self.waiting.insert(&traits.user, &demand, key);
+        self.known.insert(job.id, KnownJob { traits, demand, key, profile });
     }
 
     /// The job neither waits nor runs.
     fn forget(&mut self, job: JobId) {
         self.usage.remove(job);
-        let Some((traits, _)) = self.waiting.remove(&job) else { return };
-        if let Some(queue) = self.queues.get_mut(&traits.user) {
-            queue.remove(job);
-            if queue.is_empty() {
-                self.queues.remove(&traits.user);
-            }
+        if let Some(KnownJob { traits, demand, key, profile: _ }) = self.known.remove(&job) {
+            self.waiting.remove(&traits.user, &demand, key);
         }
     }
 
     /// All waiting jobs in the order in which they would start if there were room for all.
     fn order(&self, view: &View) -> Vec<(JobId, Demand)> {
         let whole = ResourceAmounts::of_nodes(&view.nodes);
-        let mut turns = FairTurns::new(&self.queues, &self.usage, whole);
+        let mut turns = FairTurns::new(&self.waiting, &self.usage, whole, |_| true);
         let mut order = Vec::new();
         while let Some(turn) = turns.next() {
-            let demand = view.pending[&turn.job].demand;
-            order.push((turn.job, demand));
+            let demand = self.known[&turn.job()].demand;
+            order.push((turn.job(), demand));
             turns.started(turn, ResourceAmounts::of_demand(&demand));
         }
         order
@@ -95,16 +99,13 @@ impl Policy for Drf {
 
     fn plan(&mut self, view: &View) -> Plan {
         let (mut free, mut plan) = (FreeNodes::new(&view.nodes), Plan::default());
-        let mut unplaceable = UnplaceableDemands::default();
         let whole = ResourceAmounts::of_nodes(&view.nodes);
-        let mut turns = FairTurns::new(&self.queues, &self.usage, whole);
+        let mut turns = FairTurns::new(&self.waiting, &self.usage, whole, |demand| fits(demand, &free));
         while let Some(turn) = turns.next() {
-            let (job, (_, profile)) = (&view.pending[&turn.job], &self.waiting[&turn.job]);
-            let placed = (!unplaceable.covers(&job.demand))
-                .then(|| self.placer.place(job, profile, &free).ok())
-                .flatten();
+            let (job, profile) = (&view.pending[&turn.job()], &self.known[&turn.job()].profile);
+            let placed =
+                fits(&job.demand, &free).then(|| self.placer.place(job, profile, &free).ok()).flatten();
             let Some(mut proposal) = placed else {
-                unplaceable.insert(job.demand);
                 turns.passed(turn);
                 continue;
             };
@@ -118,7 +119,7 @@ impl Policy for Drf {
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         let order = self.order(view).into_iter();
-        let profile = |job| self.waiting.get(&job).map(|(_, profile)| profile);
+        let profile = |job| self.known.get(&job).map(|known| &known.profile);
         let mut reasons = list_pending_reasons(order, profile, &mut self.placer, view);
         let whole = ResourceAmounts::of_nodes(&view.nodes);
         for reason in &mut reasons {

@@ -19,5 +19,5 @@ pub(crate) mod unplaceable;
 pub(crate) mod virtual_srpt_machine;
 
 pub(crate) use discipline::Discipline;
-pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry, Walk};
+pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry};
 pub(crate) use queue_policy::{Fifo, JobOrder, QueuePolicy};
