@@ -18,7 +18,8 @@
 //! | `forecast/` | what people ask: expected starts, slowdowns of co-located jobs, runtime estimators |
 //! | `baselines/` | policies to compare with: LAS, SRTF, shortest and smallest first |
 //! | `gittins/` | the order of `a-srpt` and `hybrid`: learned run times, and stops |
-//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/`, `drf/`, `tetris/` | one directory for each paper, each with a README |
+//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one directory for each paper, each with a README |
+//! | `drf/`, `tetris/` | the same, to compare with: fair shares of users, and packing |
 //! | [`maifs`] | nodes as agents that choose jobs and shares of cores and memory together |
 //! | `hybrid/` | the default: the order of `gittins/` and interference-aware sharing of GPUs |
 //! | `policies/` | policies by name, and their parameters |

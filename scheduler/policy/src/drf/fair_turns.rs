@@ -6,9 +6,9 @@ use std::ops::Bound;
 
 use cohabit_types::{Demand, JobId, Time};
 
+use super::demand_queues::{DemandClass, DemandQueues, TurnKey};
 use super::dominant_share::DominantShare;
-use super::usage::UserUsage;
-use super::waiting_jobs::{DemandClass, TurnKey, WaitingJobs};
+use super::user_holdings::UserHoldings;
 use crate::ResourceAmounts;
 
 /// The turns of one plan.
@@ -57,8 +57,8 @@ impl FairTurn {
 impl<'w> FairTurns<'w> {
     /// The turns of the jobs that need something of which there may be room.
     pub(super) fn new(
-        waiting: &'w WaitingJobs,
-        usage: &UserUsage,
+        waiting: &'w DemandQueues,
+        holdings: &UserHoldings,
         whole: ResourceAmounts,
         may_fit: impl Fn(&Demand) -> bool,
     ) -> FairTurns<'w> {
@@ -67,7 +67,7 @@ impl<'w> FairTurns<'w> {
         for (_, class) in waiting.classes().filter(|(demand, _)| may_fit(demand)) {
             for (name, jobs) in class {
                 let user = *known.entry(name).or_insert_with(|| {
-                    turns.users.push(UserTurns { name, held: usage.of(name), open: BTreeSet::new() });
+                    turns.users.push(UserTurns { name, held: holdings.of(name), open: BTreeSet::new() });
                     turns.users.len() - 1
                 });
                 turns.users[user].open.extend(jobs.first().map(|key| (*key, turns.classes.len())));

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use cohabit_types::{Demand, JobId};
 
+use super::demand_queues::{DemandQueues, TurnKey, turn_key};
 use super::dominant_share::DominantShare;
 use super::fair_turns::FairTurns;
-use super::usage::UserUsage;
-use super::waiting_jobs::{TurnKey, WaitingJobs, turn_key};
+use super::user_holdings::UserHoldings;
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
 use crate::queue::fit_tracker::fits;
@@ -24,14 +24,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Drf {
     placer: SharedPlacer<FirstFitSharing>,
-    waiting: WaitingJobs,
-    known: BTreeMap<JobId, KnownJob>,
-    usage: UserUsage,
+    waiting: DemandQueues,
+    known: BTreeMap<JobId, UserJob>,
+    holdings: UserHoldings,
 }
 
 /// A job that waits.
 #[derive(Debug)]
-struct KnownJob {
+struct UserJob {
     traits: Arc<JobTraits>,
     demand: Demand,
     key: TurnKey,
@@ -42,9 +42,9 @@ impl Drf {
     pub(crate) fn new(whole: MappedPlacer, context: &InterferenceContext) -> Drf {
         Drf {
             placer: SharedPlacer::new(FirstFitSharing, whole, context),
-            waiting: WaitingJobs::default(),
+            waiting: DemandQueues::default(),
             known: BTreeMap::new(),
-            usage: UserUsage::default(),
+            holdings: UserHoldings::default(),
         }
     }
 
@@ -53,13 +53,13 @@ impl Drf {
         let profile = self.placer.profile(&job.demand, &job.traits);
         let (traits, demand, key) = (Arc::clone(&job.traits), job.demand, turn_key(job));
         self.waiting.insert(&traits.user, &demand, key);
-        self.known.insert(job.id, KnownJob { traits, demand, key, profile });
+        self.known.insert(job.id, UserJob { traits, demand, key, profile });
     }
 
     /// The job neither waits nor runs.
     fn forget(&mut self, job: JobId) {
-        self.usage.remove(job);
-        if let Some(KnownJob { traits, demand, key, profile: _ }) = self.known.remove(&job) {
+        self.holdings.remove(job);
+        if let Some(UserJob { traits, demand, key, profile: _ }) = self.known.remove(&job) {
             self.waiting.remove(&traits.user, &demand, key);
         }
     }
@@ -67,7 +67,7 @@ impl Drf {
     /// All waiting jobs in the order in which they would start if there were room for all.
     fn order(&self, view: &View) -> Vec<(JobId, Demand)> {
         let whole = ResourceAmounts::of_nodes(&view.nodes);
-        let mut turns = FairTurns::new(&self.waiting, &self.usage, whole, |_| true);
+        let mut turns = FairTurns::new(&self.waiting, &self.holdings, whole, |_| true);
         let mut order = Vec::new();
         while let Some(turn) = turns.next() {
             let demand = self.known[&turn.job()].demand;
@@ -89,7 +89,7 @@ impl Policy for Drf {
                 ViewChange::Pending(job) => self.enqueue(job),
                 ViewChange::Running(job) => {
                     self.forget(job.id);
-                    self.usage.insert(job);
+                    self.holdings.insert(job);
                 }
                 ViewChange::Gone(job) => self.forget(*job),
                 ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
@@ -100,7 +100,7 @@ impl Policy for Drf {
     fn plan(&mut self, view: &View) -> Plan {
         let (mut free, mut plan) = (FreeNodes::new(&view.nodes), Plan::default());
         let whole = ResourceAmounts::of_nodes(&view.nodes);
-        let mut turns = FairTurns::new(&self.waiting, &self.usage, whole, |demand| fits(demand, &free));
+        let mut turns = FairTurns::new(&self.waiting, &self.holdings, whole, |demand| fits(demand, &free));
         while let Some(turn) = turns.next() {
             let (job, profile) = (&view.pending[&turn.job()], &self.known[&turn.job()].profile);
             let placed =
@@ -124,7 +124,7 @@ impl Policy for Drf {
         let whole = ResourceAmounts::of_nodes(&view.nodes);
         for reason in &mut reasons {
             let user = &view.pending[&reason.job].traits.user;
-            let share = DominantShare::of(self.usage.of(user), whole);
+            let share = DominantShare::of(self.holdings.of(user), whole);
             reason.why = format!("{}. {}", reason.why, explain_share(user, share));
         }
         reasons

@@ -18,11 +18,11 @@ pub(super) type DemandClass = BTreeMap<String, BTreeSet<TurnKey>>;
 
 /// All waiting jobs.
 #[derive(Debug, Default, Clone)]
-pub(super) struct WaitingJobs {
+pub(super) struct DemandQueues {
     classes: BTreeMap<Demand, DemandClass>,
 }
 
-impl WaitingJobs {
+impl DemandQueues {
     pub(super) fn insert(&mut self, user: &str, demand: &Demand, key: TurnKey) {
         let class = self.classes.entry(*demand).or_default();
         class.entry(user.to_owned()).or_default().insert(key);

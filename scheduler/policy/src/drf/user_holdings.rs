@@ -9,12 +9,12 @@ use crate::{JobTraits, ResourceAmounts, RunningJob};
 
 /// What users hold.
 #[derive(Debug, Default, Clone)]
-pub(super) struct UserUsage {
+pub(super) struct UserHoldings {
     jobs: BTreeMap<JobId, (Arc<JobTraits>, ResourceAmounts)>,
     users: BTreeMap<String, ResourceAmounts>,
 }
 
-impl UserUsage {
+impl UserHoldings {
     /// A job runs, or holds something else than before. A job that is being stopped holds all until its end.
     pub(super) fn insert(&mut self, job: &RunningJob) {
         self.remove(job.id);
