@@ -37,13 +37,8 @@ impl Tuned {
         }
     }
 
-    fn nodes_to_share(&mut self, now: Time) -> BTreeSet<NodeId> {
-        let due = |at: &Time| *at <= now;
-        let mut nodes: BTreeSet<NodeId> =
-            self.due.iter().filter(|(_, at)| due(at)).map(|(node, _)| *node).collect();
-        nodes.append(&mut self.changed);
-        self.due.retain(|node, _| !nodes.contains(node));
-        nodes
+    fn nodes_that_are_due(&self, now: Time) -> BTreeSet<NodeId> {
+        self.due.iter().filter(|(_, at)| **at <= now).map(|(node, _)| *node).collect()
     }
 }
 
@@ -58,10 +53,14 @@ impl Policy for Tuned {
 
     fn plan(&mut self, view: &View) -> Plan {
         self.relaxed.set_now(view.now);
-        let nodes = self.nodes_to_share(view.now);
+        let mut nodes = self.nodes_that_are_due(view.now);
         // What may be taken from a job depends on the time, too.
         let relaxed = self.relaxed.learn(view, &[], &self.residents, &nodes);
-        self.policy.learn(self.relaxed.view(), &relaxed);
+        if !relaxed.is_empty() {
+            self.policy.learn(self.relaxed.view(), &relaxed);
+        }
+        nodes.append(&mut self.changed);
+        self.due.retain(|node, _| !nodes.contains(node));
         let Plan { actions, wake } = self.policy.plan(self.relaxed.view());
         let mut tuning = Tuning::new(view, &self.residents, &self.known);
         tuning.share(nodes, &actions);

@@ -219,6 +219,7 @@ impl<'v> NodeTuning<'v> {
             .iter()
             .zip(tuned)
             .zip(new)
+            .filter(|((job, _), to)| *to != job.host_share())
             .map(|((job, tuned), to)| Change { job, to, why: why(tuned, job.host_share(), to, reason) })
             .collect();
     }
