@@ -31,7 +31,7 @@ mod token_bucket;
 mod victims;
 mod waiting;
 
-pub(crate) use options::OrderOptions;
+pub(crate) use options::{OrderOptions, PATIENCE, PATIENCE_BASE};
 pub(crate) use policy::GittinsOrder;
 
 #[cfg(test)]

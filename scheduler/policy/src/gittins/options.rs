@@ -54,6 +54,10 @@ impl WaitPromise {
         [("patience", WaitPromise::Patience), ("turn", WaitPromise::Turn)];
 }
 
+/// Four times as long as a day and what a job is expected to take.
+pub(crate) const PATIENCE: f64 = 4.0;
+pub(crate) const PATIENCE_BASE: Span = Span::from_secs(86_400);
+
 impl Default for OrderOptions {
     fn default() -> OrderOptions {
         OrderOptions {
@@ -64,8 +68,8 @@ impl Default for OrderOptions {
             theta: 1.5,
             delta: f64::INFINITY,
             lane: 0.05,
-            patience: 4.0,
-            patience_base: Span::from_secs(86_400),
+            patience: PATIENCE,
+            patience_base: PATIENCE_BASE,
             promise: WaitPromise::Patience,
             promise_factor: 4.0,
             drain: 0.02,

@@ -1,5 +1,7 @@
 //! The value of a joint action, and the joint action with the largest value that is found (sections 5 to 7).
 
+use std::ops::Range;
+
 use super::action::{AgentAction, JointAction};
 use super::coordination::Coordination;
 use super::graph::CoordinationGraph;
@@ -7,7 +9,7 @@ use super::max_plus::{Factors, ROUNDS, max_plus};
 use super::observation::JointObservation;
 use super::payoffs::Payoffs;
 use super::resolve::resolve;
-use super::task_utilities::{TaskUtilities, argmax};
+use super::task_utilities::TaskUtilities;
 use super::values::JointValues;
 
 /// The function Q(a) of one observation.
@@ -50,16 +52,24 @@ impl<'a> JointQ<'a> {
         self.graph.edges()
     }
 
-    /// The best joint action that is found; several agents may still start the same job.
+    /// The best joint action that is found; several agents may still start the same job. No room is kept free
+    /// for jobs that are to come: where all agents would rather do nothing, the one starts a job that minds
+    /// least.
     #[must_use]
     pub fn best_action(&self) -> JointAction {
-        match self.coordination {
+        let mut action = match self.coordination {
             Coordination::Agents(_) => {
                 let tasks = max_plus(&self.factors(), ROUNDS);
                 tasks.iter().enumerate().map(|(node, task)| self.utilities.action(node, *task)).collect()
             }
-            Coordination::Single => self.best_start(),
+            Coordination::Single => self.nothing(),
+        };
+        if action == self.nothing()
+            && let Some((node, start)) = self.best_start(1..self.utilities.tasks())
+        {
+            action[node] = start;
         }
+        action
     }
 
     /// Q(a), with the value of the state.
@@ -89,10 +99,9 @@ impl<'a> JointQ<'a> {
         ResolvedAction { action: action.iter().zip(&tasks).map(kept).collect(), conflicts }
     }
 
-    /// By how much an action is better for an agent than its best other legal task, for explanations.
-    #[must_use]
-    pub fn margin(&self, node: usize, action: AgentAction) -> f64 {
-        self.utilities.margin(node, action.task())
+    /// How the agents agree.
+    pub(super) const fn coordination(&self) -> Coordination {
+        self.coordination
     }
 
     fn factors(&self) -> Factors<'_> {
@@ -107,22 +116,23 @@ impl<'a> JointQ<'a> {
         if is_agent { f64::from(self.values.utilities[at]) } else { 0.0 }
     }
 
-    /// The best single start, or nothing at all if the mean utility of doing nothing is larger.
-    fn best_start(&self) -> JointAction {
-        let nodes = self.observation.shape().nodes;
-        let nothing = vec![AgentAction::Nothing; nodes];
-        let starts: Vec<(usize, AgentAction)> = (0..nodes)
-            .flat_map(|node| self.observation.actions_of(node).skip(1).map(move |action| (node, action)))
-            .collect();
-        let idle = (0..nodes).map(|node| self.utility(node, AgentAction::Nothing)).sum::<f64>();
-        let utilities = starts.iter().map(|(node, action)| self.utility(*node, *action));
-        let options = std::iter::once(idle / self.utilities.agents()).chain(utilities);
-        match argmax(options.enumerate()).checked_sub(1).map(|at| starts[at]) {
-            None => nothing,
-            Some((chosen, action)) => {
-                let own = |node| if node == chosen { action } else { AgentAction::Nothing };
-                (0..nodes).map(own).collect()
-            }
-        }
+    fn nothing(&self) -> JointAction {
+        vec![AgentAction::Nothing; self.utilities.nodes()]
+    }
+
+    /// Of all legal starts of these tasks the one by which Q grows most: a single agent compares the starts
+    /// themselves, agents compare each with doing nothing.
+    pub(super) fn best_start(&self, tasks: Range<usize>) -> Option<(usize, AgentAction)> {
+        let worth = |node: usize, task: usize| {
+            let utility = self.utilities.utility(node, task)?;
+            Some(match self.coordination {
+                Coordination::Single => utility,
+                Coordination::Agents(_) => utility - self.utilities.utility(node, 0).unwrap_or_default(),
+            })
+        };
+        let starts = (0..self.utilities.nodes())
+            .flat_map(|node| tasks.clone().filter_map(move |task| Some((node, task, worth(node, task)?))));
+        let best = starts.reduce(|best, start| if start.2 > best.2 { start } else { best });
+        best.map(|(node, task, _)| (node, self.utilities.action(node, task)))
     }
 }

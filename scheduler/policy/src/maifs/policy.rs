@@ -134,7 +134,10 @@ fn choose(situation: &Situation, agents: &mut dyn Agents) -> (JointAction, Resol
     let joint = JointQ::of(observation, &values, coordination);
     let mut action = joint.best_action();
     agents.explore(observation, &mut action);
-    serve_overdue(situation, &joint, coordination, &mut action);
+    if action.iter().all(|it| *it == AgentAction::Nothing) {
+        action = joint.best_action();
+    }
+    serve_due(situation, &joint, &mut action);
     let resolved = joint.resolved(&action);
     (action, resolved)
 }
@@ -143,25 +146,17 @@ const fn undisputed(action: JointAction) -> ResolvedAction {
     ResolvedAction { action, conflicts: 0 }
 }
 
-/// Section 7, step 6: the first job of the window waits too long; of the nodes that may start it one has to.
-fn serve_overdue(
-    situation: &Situation,
-    joint: &JointQ<'_>,
-    coordination: Coordination,
-    action: &mut [AgentAction],
-) {
-    let is_served = action.iter().any(|it| matches!(it, AgentAction::Start { job: 0, .. }));
-    if !situation.is_first_overdue || is_served {
-        return;
-    }
-    let legal = (0..action.len()).filter_map(|node| Some((node, situation.best_level(node, 0)?)));
-    let margin = |it: &(usize, usize)| joint.margin(it.0, AgentAction::Start { job: 0, level: it.1 });
-    let best = legal.max_by(|one, other| margin(one).total_cmp(&margin(other)).then(other.0.cmp(&one.0)));
-    if let Some((node, level)) = best {
-        if coordination == Coordination::Single {
+/// Section 7, step 6: the first job of the window has to start on one of the nodes that may start it.
+fn serve_due(situation: &Situation, joint: &JointQ<'_>, action: &mut [AgentAction]) {
+    let is_served = action.iter().any(|it| it.task() == 1);
+    if situation.is_first_due
+        && !is_served
+        && let Some((node, start)) = joint.best_start(1..2)
+    {
+        if joint.coordination() == Coordination::Single {
             action.fill(AgentAction::Nothing);
         }
-        action[node] = AgentAction::Start { job: 0, level };
+        action[node] = start;
     }
 }
 
@@ -211,9 +206,7 @@ impl Policy for Maifs {
                 break;
             }
         }
-        // The teacher starts whatever fits.
-        let wake = self.agents.as_ref().and_then(|_| round.wake(&self.waiting));
-        Plan { actions: round.actions, wake }
+        Plan { actions: round.actions, wake: None }
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
@@ -222,7 +215,7 @@ impl Policy for Maifs {
             let job = view.pending.get(&id)?;
             let (code, why) = match free.nodes().any(|node| node.shortage(&job.demand).is_none()) {
                 true => {
-                    let why = "The agents of the nodes prefer other jobs, or to wait".to_owned();
+                    let why = "Other jobs start first".to_owned();
                     (ReasonCode::WaitingForTurn, why)
                 }
                 false => {

@@ -72,7 +72,7 @@ impl<'v> Round<'v> {
             let starts = nodes.iter().filter_map(|node| possible_start(&view.pending[&job], node, knowledge));
             starts.flat_map(|start| start.shares).any(|share| share.is_some())
         };
-        let (window, is_first_overdue) =
+        let (window, is_first_due) =
             waiting.window(view, &self.free, &mut self.unplaceable, &self.taken, &mut may_start);
         let shape = ObservationShape { nodes: nodes.len(), jobs: WINDOW, levels: knowledge.levels };
         let mut observation = JointObservation::new(shape);
@@ -101,7 +101,7 @@ impl<'v> Round<'v> {
         observation.is_anything_legal().then(|| Situation {
             nodes: nodes.iter().map(|node| (node.id, free_share(node))).collect(),
             window: window.iter().map(|id| (*id, knowledge.profiles[id].runtime)).collect(),
-            is_first_overdue,
+            is_first_due,
             starts,
             observation: Arc::new(observation),
         })
@@ -184,11 +184,6 @@ impl<'v> Round<'v> {
             slowdown: shared.then(|| Slowdown::from(start.place.slowdown)),
             why,
         });
-    }
-
-    /// When agents have to be asked again because a job that fits waits too long.
-    pub(super) fn wake(&self, waiting: &WaitingJobs) -> Option<Time> {
-        waiting.next_overdue(self.view, &self.free, &self.taken)
     }
 
     /// A job that is placed by other means is not in the window any more.

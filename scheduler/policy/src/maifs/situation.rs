@@ -24,8 +24,8 @@ pub(super) struct Situation {
     pub(super) nodes: Vec<(NodeId, Share)>,
     /// The jobs of the window, with their expected run times.
     pub(super) window: Vec<(JobId, Span)>,
-    /// Whether the first job of the window waits too long.
-    pub(super) is_first_overdue: bool,
+    /// Whether the first job of the window has to start.
+    pub(super) is_first_due: bool,
     /// What each node could do with each job, `[V, K]`.
     pub(super) starts: Vec<Option<PossibleStart>>,
     pub(super) observation: Arc<JointObservation>,

@@ -17,7 +17,8 @@ pub(super) fn teach(situation: &Situation) -> Lesson {
     let nodes = situation.nodes.len();
     let mut action: JointAction = vec![AgentAction::Nothing; nodes];
     let mut order: Vec<usize> = (0..situation.window.len()).collect();
-    order.sort_by_key(|job| (situation.window[*job].1, situation.window[*job].0));
+    let is_due = |job: usize| situation.is_first_due && job == 0;
+    order.sort_by_key(|job| (!is_due(*job), situation.window[*job].1, situation.window[*job].0));
     for job in order {
         let free = |node: &usize| {
             action[*node] == AgentAction::Nothing && situation.best_level(*node, job).is_some()

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{JobId, Span, Time};
 
+use crate::gittins::{PATIENCE, PATIENCE_BASE};
 use crate::queue::unplaceable::UnplaceableDemands;
 use crate::{FreeNodes, PendingJob, Profile, View};
 
@@ -20,9 +21,8 @@ pub const WINDOW: usize = SHORTEST + OLDEST + WIDEST;
 /// How many jobs of one order are looked at for the window.
 const MOST_LOOKED_AT: usize = 64;
 
-/// A job that waited for so many times the recent median, and for at least a minute, comes first.
-const OVERDUE: f64 = 10.0;
-const LEAST_OVERDUE: Span = Span::from_secs(60);
+/// A job that waited for so many times the recent median, and for longer than [`patience`], comes first.
+const OVERDUE: u64 = 10;
 
 /// The waits of the last jobs that started, from which the median is taken.
 const RECENT: usize = 50;
@@ -41,8 +41,14 @@ pub(super) struct WaitingJobs {
 struct JobKeys {
     priority: Reverse<i32>,
     work: u128,
+    runtime: Span,
     eligible_at: Time,
     width: Reverse<u64>,
+}
+
+/// How long a job waits that is not served out of turn: as long as under `a-srpt` and `hybrid`.
+fn patience(runtime: Span) -> Span {
+    Span::from_secs_f64((PATIENCE_BASE + runtime).as_secs_f64() * PATIENCE)
 }
 
 impl WaitingJobs {
@@ -51,6 +57,7 @@ impl WaitingJobs {
         let keys = JobKeys {
             priority: Reverse(job.priority),
             work: profile.work(),
+            runtime: profile.runtime,
             eligible_at: job.eligible_at,
             width: Reverse(profile.milli),
         };
@@ -83,7 +90,7 @@ impl WaitingJobs {
         self.shortest.iter().map(|(_, _, job)| *job)
     }
 
-    /// The jobs of the window, each once, and whether the first one is overdue: it is one that may start.
+    /// The jobs of the window, each once, and whether the first one has to start, as it waits for too long.
     pub(super) fn window(
         &self,
         view: &View,
@@ -93,14 +100,15 @@ impl WaitingJobs {
         may_start: &mut dyn FnMut(JobId) -> bool,
     ) -> (Vec<JobId>, bool) {
         let mut window: Vec<JobId> = Vec::with_capacity(WINDOW);
-        let bound = self.overdue_bound();
-        let is_overdue = |since: Time| view.now.since(since) > bound;
+        let usual = self.median_wait() * OVERDUE;
+        let is_overdue =
+            |since: Time, job: JobId| view.now.since(since) > usual.max(patience(self.keys[&job].runtime));
         let mut overdue = self
             .oldest_that_fit(view, free, unplaceable, taken)
-            .filter(|(since, job)| is_overdue(*since) && may_start(*job));
+            .filter(|(since, job)| is_overdue(*since, *job) && may_start(*job));
         window.extend(overdue.next().map(|(_, job)| job));
         drop(overdue);
-        let is_first_overdue = !window.is_empty();
+        let is_first_due = !window.is_empty();
         let mut fill = |jobs: &mut dyn Iterator<Item = JobId>, places: usize| {
             let mut left = places;
             for job in jobs.take(MOST_LOOKED_AT) {
@@ -120,28 +128,14 @@ impl WaitingJobs {
         fill(&mut self.oldest.iter().map(|(_, _, job)| *job), OLDEST);
         fill(&mut self.widest.iter().map(|(_, _, _, job)| *job), WIDEST);
         fill(&mut self.shortest(), WINDOW);
-        (window, is_first_overdue)
+        (window, is_first_due)
     }
 
-    /// When the next job that fits now, and yet waits, comes first: nothing else may happen until then.
-    pub(super) fn next_overdue(
-        &self,
-        view: &View,
-        free: &FreeNodes<'_>,
-        taken: &BTreeSet<JobId>,
-    ) -> Option<Time> {
-        let (bound, mut unplaceable) = (self.overdue_bound(), UnplaceableDemands::default());
-        let times = self.oldest_that_fit(view, free, &mut unplaceable, taken).map(|(since, _)| since + bound);
-        // After the bound, not at it.
-        times.map(|at| at + Span::from_millis(1)).filter(|at| *at > view.now).min()
-    }
-
-    /// How long a job waits until it comes first.
-    fn overdue_bound(&self) -> Span {
+    /// The median wait of the last jobs that started.
+    fn median_wait(&self) -> Span {
         let mut waits = self.recent_waits.clone();
         waits.sort_unstable();
-        let median = waits.get(waits.len() / 2).copied().unwrap_or_default();
-        Span::from_secs_f64(median.as_secs_f64() * OVERDUE).max(LEAST_OVERDUE)
+        waits.get(waits.len() / 2).copied().unwrap_or_default()
     }
 
     /// The oldest jobs that some node has room for, with the time since which they wait.

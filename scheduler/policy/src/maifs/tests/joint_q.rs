@@ -50,7 +50,7 @@ fn the_value_uses_the_level_that_was_chosen() {
 }
 
 #[test]
-fn a_single_agent_starts_at_most_one_job() {
+fn a_single_agent_starts_one_job() {
     let Instance { observation, mut values } = levels();
     let best = |values: &JointValues| JointQ::of(&observation, values, Coordination::Single).best_action();
     assert_eq!(best(&values), [start(1), AgentAction::Nothing]);
@@ -58,7 +58,17 @@ fn a_single_agent_starts_at_most_one_job() {
     assert_eq!(q.value(&best(&values)), 13.0);
     assert_eq!(q.value(&[AgentAction::Nothing; 2]), 10.375);
     values.utilities[4] = 6.0;
-    assert_eq!(best(&values), [AgentAction::Nothing; 2], "the mean utility of doing nothing is 3.25");
+    assert_eq!(best(&values), [start(1), AgentAction::Nothing], "though the mean of doing nothing is 3.25");
+}
+
+#[test]
+fn the_agent_that_minds_least_starts_a_job_where_all_would_do_nothing() {
+    let Instance { observation, mut values } = levels();
+    (values.utilities[0], values.utilities[4]) = (6.0, 6.0);
+    let best = |values: &JointValues| JointQ::of(&observation, values, ALONE).best_action();
+    assert_eq!(best(&values), [start(1), AgentAction::Nothing]);
+    values.utilities[0] = 9.0;
+    assert_eq!(best(&values), [AgentAction::Nothing, start(0)]);
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod joint_q;
 mod max_plus;
 mod plans;
 mod properties;
+mod waiting_window;
