@@ -44,7 +44,10 @@ pub(super) fn text(card: &AgentsCard) -> String {
     let figure = |name: &str| figures.get(name).copied();
     if let (Some(ratio), Some(mean)) = (figure("mean_jct_ratio_to_teacher"), figure("mean_jct_seconds")) {
         let percent = ratio * 100.0;
-        lines.push(("on validation", format!("mean JCT {mean:.0} s, {percent:.1}% of the teacher's")));
+        let conflicts = figure("conflicts_per_sub_step")
+            .map_or_else(String::new, |count| format!(", {count:.3} conflicts in a sub-step"));
+        let text = format!("mean JCT {mean:.0} s, {percent:.1}% of the teacher's{conflicts}");
+        lines.push(("on validation", text));
     }
     lines.push(("command", card.command.clone()));
     lines.iter().map(|(name, value)| format!("{name:15} {value}\n")).collect()

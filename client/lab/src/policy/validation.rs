@@ -11,6 +11,7 @@ use cohabit_types::Time;
 
 use super::episodes::{EpisodePurpose, Episodes};
 use super::train::{run_agents, run_teacher};
+use super::training_agents::CountedAgents;
 
 /// Episodes that agents are compared with the teacher on.
 pub(super) struct ValidationSet(Vec<ValidationEpisode>);
@@ -38,6 +39,8 @@ pub(super) struct ValidationFigures {
     pub(super) of_teacher: f64,
     /// The mean over episodes of the agents' mean completion time over the teacher's.
     pub(super) ratio: f64,
+    /// How many agents sit out in a sub-step because of a conflict, on average.
+    pub(super) conflicts: f64,
 }
 
 impl ValidationSet {
@@ -52,8 +55,14 @@ impl ValidationSet {
 
     pub(super) fn measure(&self, agents: &NetworkAgents) -> Result<ValidationFigures, CommandError> {
         let (mut sum, mut of_teacher, mut ratios) = (0.0, 0.0, 0.0);
+        let (mut conflicts, mut steps) = (0_usize, 0_usize);
         for episode in &self.0 {
-            let mean = mean_seconds(&run_agents(episode.evaluation.clone(), Box::new(agents.clone()))?);
+            let (agents, counted) = CountedAgents::new(agents.clone());
+            let mean = mean_seconds(&run_agents(episode.evaluation.clone(), Box::new(agents))?);
+            for count in counted.try_iter() {
+                conflicts += count;
+                steps += 1;
+            }
             sum += mean;
             of_teacher += episode.of_teacher;
             ratios += mean / episode.of_teacher.max(f64::MIN_POSITIVE);
@@ -63,6 +72,7 @@ impl ValidationSet {
             mean_seconds: sum / count,
             of_teacher: of_teacher / count,
             ratio: ratios / count,
+            conflicts: conflicts as f64 / steps.max(1) as f64,
         })
     }
 }
@@ -74,6 +84,7 @@ impl ValidationFigures {
             ("mean_jct_seconds", self.mean_seconds),
             ("mean_jct_seconds_of_teacher", self.of_teacher),
             ("mean_jct_ratio_to_teacher", self.ratio),
+            ("conflicts_per_sub_step", self.conflicts),
         ];
         named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
