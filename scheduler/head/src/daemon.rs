@@ -22,10 +22,11 @@ use cohabit_net::{
     ApplicationTokens, HeadIdentity, Listener, NodeCredentials, TokenStore, raise_open_file_limit,
 };
 use cohabit_policy::interference::SoloMetricsTable;
-use cohabit_policy::{EndedRun, parse_policy, uses_interference, uses_sensitivity};
+use cohabit_policy::{EndedRun, parse_policy, uses_agents, uses_interference, uses_sensitivity};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::agents::{decided_by, load_agents};
 use crate::application_questions::ApplicationQuestions;
 use crate::clock::Clock;
 use crate::code_cleaner::CodeCleaner;
@@ -39,12 +40,13 @@ use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
 use crate::rates::SharedRates;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
-use crate::sensitivity::{knowing, read_profiles, warn_without_use};
+use crate::sensitivity::{knowing, read_profiles};
 use crate::sessions::status::HeadSetup;
 use crate::sessions::{AnswerPacer, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
+use crate::{agents, sensitivity};
 use scheduling::Scheduling;
 
 /// How long an orderly stop may take.
@@ -103,14 +105,22 @@ impl HeadDaemon {
         let name = options.policy.clone();
         parse_policy(&name)?;
         let uses_interference = uses_interference(&name)?;
-        // Tables that cannot be read are refused before the state directory is created.
-        let tables = options.sensitivity.clone();
-        let profiles = blocking(move || read_profiles(tables.as_deref())).await?;
+        // Files that cannot be read are refused before the state directory is created.
+        let (tables, trained) = (options.sensitivity.clone(), options.agents.clone());
+        let read = move || {
+            let profiles = read_profiles(tables.as_deref())?;
+            load_agents(trained.as_deref()).map(|agents| (profiles, agents))
+        };
+        let (profiles, agents) = blocking(read).await?;
         if options.sensitivity.is_some() && !uses_sensitivity(&name)? {
-            warn_without_use(&name);
+            sensitivity::warn_without_use(&name);
+        }
+        if options.agents.is_some() && !uses_agents(&name)? {
+            agents::warn_without_use(&name);
         }
         let policy = move || parse_policy(&name).expect("the name was checked at the start");
-        HeadDaemon::start_with(options, knowing(Arc::new(policy), profiles), uses_interference).await
+        let policy = decided_by(knowing(Arc::new(policy), profiles), agents);
+        HeadDaemon::start_with(options, policy, uses_interference).await
     }
 
     /// Starts a head with a policy that has no name.

@@ -191,6 +191,20 @@ pub enum HeadError {
         .0.display()
     )]
     NoSensitivity(PathBuf),
+    /// The agents cannot be loaded.
+    #[error("cannot use the agents of --agents")]
+    Agents(
+        /// Why, with the file.
+        #[source]
+        Box<dyn std::error::Error + Send + Sync>,
+    ),
+    /// The program was built without trained agents.
+    #[error(
+        "this program was built without learned models and cannot load {} (--agents): leave the flag out, or build it \
+         with the feature 'learned'",
+        .0.display()
+    )]
+    NoAgents(PathBuf),
     /// A part of the head failed that it cannot run without.
     #[error("the head failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -265,6 +279,8 @@ impl HeadError {
             | HeadError::NoModels { .. }
             | HeadError::Sensitivity(_)
             | HeadError::NoSensitivity(_)
+            | HeadError::Agents(_)
+            | HeadError::NoAgents(_)
             | HeadError::Failed(_) => false,
         }
     }

@@ -19,6 +19,7 @@
 //! | `history` | ended jobs as SQL tables |
 //! | `sessions` | one task for each connected client and worker |
 //! | `planner` | the policy on a thread of its own, with a time limit |
+//! | `agents` | trained agents of the policy `maifs` |
 //! | `sensitivity` | tables of how much cores and host memory speed jobs up |
 //! | `interference`, `gpu_memory`, `estimates`, `ended_runs` | what the head learns from the jobs that ran |
 //! | `watchers` | clients that wait for a job to change |
@@ -26,6 +27,7 @@
 //! | `state_dir`, `clock`, `actor_thread` | the state directory, monotonic time, actors on threads |
 
 mod actor_thread;
+mod agents;
 mod application_questions;
 mod clock;
 mod code_cleaner;

@@ -25,6 +25,8 @@ pub struct HeadOptions {
     /// The tables of how much cores and host memory speed jobs up, for a policy that tunes shares: a file, or
     /// a directory of models.
     pub sensitivity: Option<PathBuf>,
+    /// The directory of trained agents that decide for the policy `maifs`; without it, its teacher decides.
+    pub agents: Option<PathBuf>,
     /// The largest slowdown that neighbors may cause to a job that sets no limit.
     pub max_slowdown: Option<Slowdown>,
     /// A model is trained after this many new samples, which are members of co-location sets that were not
@@ -68,6 +70,7 @@ impl HeadOptions {
             policy: "hybrid".to_owned(),
             interference: InterferenceSource::default(),
             sensitivity: None,
+            agents: None,
             max_slowdown: None,
             refit_after: 50,
             learn_every: Duration::from_secs(5),

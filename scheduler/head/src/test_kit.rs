@@ -16,7 +16,14 @@ use cohabit_types::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::HeadError;
 use crate::journal::{EncodedPart, Journal, JournalEntry, JournalWrite, SqliteJournal};
+
+/// An error with its cause.
+pub(crate) fn message_of(error: &HeadError) -> String {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
+}
 
 /// A directory with a journal in it.
 pub(crate) struct TestJournal {

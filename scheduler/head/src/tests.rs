@@ -1,5 +1,6 @@
 //! Tests of the whole daemon, over real links on loopback.
 
+mod agents;
 mod applications;
 mod broken_state;
 mod code;

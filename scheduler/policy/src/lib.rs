@@ -74,7 +74,7 @@ pub(crate) use placement::{
 pub use placement::{Proposal, UNKNOWN_RUNTIME};
 pub use plan::{Action, PendingReason, Plan};
 pub use policies::{
-    POLICY_NAMES, PolicyParseError, first_come_first_served, parse_policy, parse_policy_with,
+    POLICY_NAMES, PolicyParseError, first_come_first_served, parse_policy, parse_policy_with, uses_agents,
     uses_interference, uses_sensitivity,
 };
 pub use policy::{EndedRun, Policy};

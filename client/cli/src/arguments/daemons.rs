@@ -111,6 +111,10 @@ pub(crate) struct HeadStartArguments {
     /// COHABIT_SENSITIVITY]
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) sensitivity: Option<PathBuf>,
+    /// Trained agents (from `cohabit policy train`) that decide for the policy maifs; without them its
+    /// teacher does [env: COHABIT_AGENTS]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) agents: Option<PathBuf>,
     /// Largest slowdown that jobs sharing a GPU may cause each other, as a factor (1.3 = 30% slower), for
     /// jobs without a --max-slowdown of their own [default: no limit] [env: COHABIT_MAX_SLOWDOWN]
     #[arg(long, value_name = "FACTOR")]

@@ -109,7 +109,9 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         | HeadError::Interference { .. }
         | HeadError::NoModels { .. }
         | HeadError::Sensitivity(_)
-        | HeadError::NoSensitivity(_) => CommandErrorKind::Configuration,
+        | HeadError::NoSensitivity(_)
+        | HeadError::Agents(_)
+        | HeadError::NoAgents(_) => CommandErrorKind::Configuration,
         HeadError::Failed(_) => CommandErrorKind::Internal,
     };
     CommandError::from_error(kind, &error)

@@ -45,6 +45,8 @@ setting_keys! {
     Interference = "interference",
     /// Tables of how much cores and host memory speed jobs up.
     Sensitivity = "sensitivity",
+    /// Trained agents of the policy maifs.
+    Agents = "agents",
     /// Largest slowdown that sharing a GPU may cause.
     MaxSlowdown = "max-slowdown",
     /// Time after which jobs on an unreachable node are declared lost.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::planner::PolicyFactory;
 use crate::test_kit::cluster::{TestClient, TestHead, TestWorker, policy, within};
-use crate::test_kit::{fifo_plan, inventory, minute};
+use crate::test_kit::{fifo_plan, inventory, message_of, minute};
 
 /// Sends the test what it plans from, whenever it plans.
 struct ReportingPolicy {
@@ -333,11 +333,6 @@ mod learned {
         let policy = policy.to_owned();
         let options = HeadOptions { listen, policy, interference, ..HeadOptions::new(folder.path()) };
         HeadDaemon::start(options).await.map(drop)
-    }
-
-    fn message_of(refusal: &HeadError) -> String {
-        let cause = std::error::Error::source(refusal).map(ToString::to_string).unwrap_or_default();
-        format!("{refusal}: {cause}")
     }
 
     #[tokio::test]

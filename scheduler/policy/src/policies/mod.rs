@@ -156,6 +156,14 @@ pub fn uses_sensitivity(text: &str) -> Result<bool, PolicyParseError> {
     Ok(tunes(name, &mut parameters)? || name == MAIFS)
 }
 
+/// Whether trained agents decide for the policy that this text names.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn uses_agents(text: &str) -> Result<bool, PolicyParseError> {
+    Parameters::parse(text).map(|(name, _)| name == MAIFS)
+}
+
 /// Whether shares are tuned: agents choose shares, so theirs are by default.
 fn tunes(name: &str, parameters: &mut Parameters<'_>) -> Result<bool, PolicyParseError> {
     let usual = if name == MAIFS { Toggle::On } else { Toggle::Off };

@@ -10,7 +10,8 @@ use crate::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext, MaxMinSharing,
 };
 use crate::{
-    Action, POLICY_NAMES, Plan, View, parse_policy, parse_policy_with, uses_interference, uses_sensitivity,
+    Action, POLICY_NAMES, Plan, View, parse_policy, parse_policy_with, uses_agents, uses_interference,
+    uses_sensitivity,
 };
 
 fn refusal(text: &str) -> String {
@@ -140,6 +141,13 @@ fn policies_that_tune_shares_use_sensitivity_and_others_do_not() {
         assert_eq!(uses_sensitivity(text).unwrap(), uses, "{text}");
     }
     assert!(uses_sensitivity("fifo:tune=maybe").is_err());
+}
+
+#[test]
+fn agents_decide_for_maifs_alone() {
+    let used: Vec<&str> = POLICY_NAMES.into_iter().filter(|name| uses_agents(name).unwrap()).collect();
+    assert_eq!(used, ["maifs"]);
+    assert!(uses_agents("maifs:tune=off").unwrap());
 }
 
 /// Counts how often it is asked.

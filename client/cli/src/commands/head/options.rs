@@ -19,6 +19,7 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
     let mut written = daemon::logging_flags(&arguments.logging);
     written.extend(path_flag(SettingKey::State, arguments.state.as_deref())?);
     written.extend(path_flag(SettingKey::Sensitivity, arguments.sensitivity.as_deref())?);
+    written.extend(path_flag(SettingKey::Agents, arguments.agents.as_deref())?);
     let texts = [
         (SettingKey::Listen, &arguments.listen),
         (SettingKey::Policy, &arguments.policy),
@@ -40,6 +41,7 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         policy: settings.find(SettingKey::Policy).map_or(usual.policy, |setting| setting.text.to_owned()),
         interference: interference(settings)?.unwrap_or(usual.interference),
         sensitivity: settings.path(SettingKey::Sensitivity),
+        agents: settings.path(SettingKey::Agents),
         max_slowdown: settings.checked(SettingKey::MaxSlowdown, str::parse)?.or(usual.max_slowdown),
         config: config(settings, usual.config)?,
         history_retention: settings
@@ -182,8 +184,10 @@ mod tests {
                 .unwrap();
         assert_eq!(sharing.interference, InterferenceSource::Table("pairs.csv".into()));
         assert_eq!(sharing.max_slowdown, Some(Slowdown(1_500)));
-        let tables = options_of(&[(SettingKey::Sensitivity, "tables.csv")]).unwrap().sensitivity;
-        assert_eq!((tables, &options.sensitivity), (Some("tables.csv".into()), &None));
+        let given =
+            options_of(&[(SettingKey::Sensitivity, "tables.csv"), (SettingKey::Agents, "agents")]).unwrap();
+        assert_eq!((given.sensitivity, &options.sensitivity), (Some("tables.csv".into()), &None));
+        assert_eq!((given.agents, &options.agents), (Some("agents".into()), &None));
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!((options.config.node_failures, options.config.max_running_jobs), (2, Some(8)));
