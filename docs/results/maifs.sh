@@ -41,14 +41,15 @@ train full-graph --coordination full
 train fixed-shares --fixed-shares
 train no-interference --no-interference-features
 
-agents=
+all=
 for name in agents-1 agents-2 agents-3 untrained imitation single no-attention no-graph full-graph fixed-shares no-interference; do
-    agents="$agents --agents $out/$name"
+    all="$all --agents $out/$name"
 done
+three="--agents $out/agents-1 --agents $out/agents-2 --agents $out/agents-3"
 
 windows="--trace $out/test.csv --limit 1500 --windows 10 --stride 1700 --seed 1,2,3"
-tuned=first-fit-sharing:tune=on,spd:tune=on,a-srpt:tune=on,hybrid:tune=on
-plain=first-fit-sharing,spd,a-srpt,hybrid
+plain=first-fit-sharing,spd,a-srpt,hybrid,drf,tetris
+tuned=$(echo "$plain," | sed 's/,/:tune=on,/g; s/,$//')
 
 table() {
     name=$1
@@ -57,18 +58,24 @@ table() {
     echo "$name"
 }
 
-# The headline: learned run times, noisy tables, the shipped model of interference.
-real="--predictor pretrained --known-sensitivity noisy:0.2"
-for load in 0.7 1 1.3; do
-    table "load-$load" $windows $seen $real --cluster "8x$node" --load $load --policy "$plain,$tuned,maifs,maifs:tune=off" $agents
+# The headline: learned run times, noisy tables, the shipped model of interference; no job may be stopped.
+known="--predictor pretrained --known-sensitivity noisy:0.2"
+real="$known --preemptible 0"
+table load-1 $windows $seen $real --cluster "8x$node" --load 1 --policy "$plain,$tuned,maifs" $all
+# The steps that are not the agents': without tuning, and with places by agents and shares fixed.
+table untuned $windows $seen $real --cluster "8x$node" --load 1 --policy maifs,maifs:tune=off \
+    --agents "$out/agents-1" --agents "$out/fixed-shares"
+# All jobs may be stopped, which a-srpt and hybrid do.
+table stops $windows $seen $known --preemptible 1 --cluster "8x$node" --load 1 --policy "$tuned,maifs" $three
+for load in 0.7 1.3; do
+    table "load-$load" $windows $seen $real --cluster "8x$node" --load $load --policy "$tuned,maifs" $three
 done
 # Other sizes and unseen tables, with the agents as they are.
-three="--agents $out/agents-1 --agents $out/agents-2 --agents $out/agents-3"
 for nodes in 4 16 32; do
     table "nodes-$nodes" $windows $seen $real --cluster "${nodes}x$node" --load 1 --policy "$tuned,maifs" $three
 done
 table unseen $windows $unseen $real --cluster "8x$node" --load 1 --policy "$tuned,maifs" $three
 table openb --trace "$out/openb.csv" --seed 1,2,3 $seen $real --cluster "8x$node" --load 1 --policy "$tuned,maifs" $three
-# Bounds: exact run times, exact tables, exact interference.
+# Bounds: exact run times, tables and interference.
 table oracles $windows $seen --cluster "8x$node" --load 1 --estimator oracle --predictor truth --known-sensitivity exact \
-    --policy "$plain,$tuned,maifs" $three
+    --preemptible 0 --policy "$plain,$tuned,maifs" $three
