@@ -3,6 +3,7 @@
 //! It takes a few seconds on one core and is tested on unseen images. The order of the images is a function
 //! of the seed and the epoch.
 
+mod distortion;
 mod images;
 mod model;
 mod network;
@@ -20,6 +21,8 @@ use crate::process_group::Shard;
 use crate::training_loop::{self, TrainingConfig, TrainingEnd, TrainingTask};
 
 pub use self::model::DigitsModel;
+
+use self::distortion::Distortion;
 
 /// Options of `digits`.
 #[derive(Clone, Debug, Args)]
@@ -40,6 +43,15 @@ pub struct DigitsOptions {
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..))]
     pub batch_size: u32,
 
+    /// Turn, scale and move each image at random in every step, and draw each of its pixels as the mean of
+    /// COUNT x COUNT points; from about 16 on, a step takes most of its time for that
+    #[arg(long, value_name = "COUNT", value_parser = value_parser!(u16).range(1..=1024))]
+    pub distort: Option<u16>,
+
+    /// Threads that distort images
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024))]
+    pub loader_threads: u16,
+
     #[command(flatten)]
     pub run: RunOptions,
 }
@@ -47,12 +59,19 @@ pub struct DigitsOptions {
 impl DigitsOptions {
     /// The options that must equal those of a checkpoint. The number of epochs may differ.
     fn by_flag(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([
+        let mut options = BTreeMap::from([
             ("--batch-size".to_owned(), self.batch_size.to_string()),
             ("--hidden".to_owned(), self.hidden.to_string()),
             ("--learning-rate".to_owned(), self.learning_rate.to_string()),
             ("--seed".to_owned(), self.run.seed.to_string()),
-        ])
+        ]);
+        options.extend(self.distort.map(|points| ("--distort".to_owned(), points.to_string())));
+        options
+    }
+
+    fn distortion(&self) -> Option<Distortion> {
+        let (seed, threads) = (self.run.seed, self.loader_threads);
+        self.distort.map(|points| Distortion { seed, points, threads })
     }
 }
 
@@ -81,6 +100,7 @@ pub(super) fn train(options: &DigitsOptions, job: &mut JobContext) -> Result<Tra
 /// The model as a program trains it.
 struct Digits {
     model: DigitsModel,
+    distortion: Option<Distortion>,
     batch_size: usize,
     epochs: u64,
 }
@@ -88,7 +108,8 @@ struct Digits {
 impl Digits {
     fn new(options: &DigitsOptions) -> Result<Self> {
         let model = DigitsModel::new(options.run.seed, options.hidden, &Device::Cpu)?;
-        Ok(Self { model, batch_size: options.batch_size as usize, epochs: options.epochs.into() })
+        let (batch_size, epochs) = (options.batch_size as usize, options.epochs.into());
+        Ok(Self { model, distortion: options.distortion(), batch_size, epochs })
     }
 
     fn steps_per_epoch(&self) -> u64 {
@@ -110,7 +131,11 @@ impl TrainingTask for Digits {
     fn loss(&self, step: u64, shard: Shard) -> Result<Tensor> {
         let batch = self.model.batch(step, self.batch_size);
         let (numbers, weight) = shard.part(&batch);
-        Ok((self.model.loss(numbers)? * weight)?)
+        let loss = match self.distortion {
+            Some(distortion) => self.model.distorted_loss(distortion, step, numbers)?,
+            None => self.model.loss(numbers)?,
+        };
+        Ok((loss * weight)?)
     }
 
     fn line_after(&self, steps: u64, loss: f32) -> Result<Option<String>> {

@@ -19,7 +19,12 @@ pub(crate) enum RandomStream {
     Epoch(u64),
     /// The examples of one step.
     Step(u64),
+    /// The distortions of the images of one step.
+    Distortion(u64),
 }
+
+/// Far from the streams of epochs and steps.
+const FIRST_DISTORTION: u64 = 1 << 62;
 
 /// The generator for a purpose and a seed.
 pub(crate) fn generator(seed: u64, purpose: RandomStream) -> ChaCha8Rng {
@@ -29,6 +34,7 @@ pub(crate) fn generator(seed: u64, purpose: RandomStream) -> ChaCha8Rng {
         RandomStream::Split => 1,
         RandomStream::Sample => 2,
         RandomStream::Epoch(number) | RandomStream::Step(number) => 3 + number,
+        RandomStream::Distortion(step) => FIRST_DISTORTION + step,
     });
     generator
 }

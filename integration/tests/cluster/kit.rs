@@ -259,6 +259,13 @@ impl Cluster {
         self.head = self.head.again(self.folder.path());
     }
 
+    /// The head is stopped, and started with these flags in addition.
+    pub(crate) fn restart_head_with(&mut self, flags: &[&str]) {
+        self.stop_head();
+        self.head.arguments.extend(flags.iter().map(|it| (*it).to_owned()));
+        self.restart_head();
+    }
+
     /// The head ends as an operator would end it.
     pub(crate) fn stop_head(&mut self) {
         self.head.signal(Signal::SIGTERM);

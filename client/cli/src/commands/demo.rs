@@ -4,9 +4,12 @@
 //! demo ends, Ctrl-C included, no process and no file remains.
 
 mod cluster;
+mod cpu_time;
 mod display;
 mod jobs;
 mod report;
+mod speeds;
+mod tuning;
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -27,12 +30,18 @@ use crate::daemon::{self, ShutdownSignals};
 /// Lower levels would disturb the display.
 const DEMO_LOG_LEVEL: &str = "error";
 
+/// One for each of the jobs that exchange cores.
+const TUNED_SLOTS: u32 = 2;
+
 pub(super) fn demo(arguments: DemoArguments) -> Result<ExitCode, CommandError> {
     let mut flags = daemon::logging_flags(&arguments.logging);
     flags.entry(SettingKey::LogLevel).or_insert_with(|| DEMO_LOG_LEVEL.to_owned());
     daemon::start_logging(&Settings::with_flags(flags)?)?;
-    let slots = arguments.slots.unwrap_or_else(slots_for_this_machine);
-    daemon::run(show(slots))
+    let slots = match arguments.tune {
+        true => TUNED_SLOTS,
+        false => arguments.slots.unwrap_or_else(slots_for_this_machine),
+    };
+    daemon::run(show(slots, arguments.tune))
 }
 
 /// One slot per two cores: two jobs share a slot, so each job has a core.
@@ -42,14 +51,20 @@ fn slots_for_this_machine() -> u32 {
 }
 
 /// Runs the demo and stops the cluster, however the demo ends.
-async fn show(slots: u32) -> Result<(), CommandError> {
+async fn show(slots: u32, is_tuned: bool) -> Result<(), CommandError> {
     let mut signals = ShutdownSignals::watch()?;
-    let cluster = DemoCluster::start(slots).await?;
+    let mut cluster = DemoCluster::start(slots).await?;
+    let run = async {
+        match is_tuned {
+            true => tuning::show(&mut cluster).await,
+            false => run_jobs(&cluster, slots).await,
+        }
+    };
     let shown = tokio::select! {
-        shown = run_jobs(&cluster, slots) => shown,
+        shown = run => shown,
         () = signals.wait() => Err(CommandError::new(CommandErrorKind::Interrupted, "interrupted; all processes and files of the demo are removed")),
     };
-    if shown.is_err() {
+    if shown.is_err() || is_tuned {
         cancel_all(&cluster.client).await;
     }
     shown.and(cluster.stop().await)

@@ -6,10 +6,12 @@ use anyhow::Result;
 use candle_core::{Device, Tensor};
 use rand::seq::SliceRandom as _;
 
+use super::distortion::Distortion;
 use crate::random::{RandomStream, generator};
 
-/// Pixels in an image of 8 × 8.
-pub(super) const PIXELS: usize = 64;
+/// Pixels in a row of an image, and in a column.
+pub(super) const SIDE: usize = 8;
+pub(super) const PIXELS: usize = SIDE * SIDE;
 /// The digits 0 to 9.
 pub(super) const CLASSES: usize = 10;
 
@@ -50,6 +52,13 @@ impl Images {
             pixels: self.pixels.index_select(&numbers, 0)?,
             labels: self.labels.index_select(&numbers, 0)?,
         })
+    }
+
+    /// The same images, distorted for a step. `numbers` has the number of each.
+    pub(super) fn distorted(self, distortion: Distortion, step: u64, numbers: &[u32]) -> Result<Self> {
+        let (shape, device) = (self.pixels.shape().clone(), self.pixels.device().clone());
+        let pixels = distortion.apply(step, numbers, &self.pixels.flatten_all()?.to_vec1::<f32>()?);
+        Ok(Self { pixels: Tensor::from_vec(pixels, shape, &device)?, labels: self.labels })
     }
 
     fn from_records(records: &[&[u8; RECORD_LENGTH]], device: &Device) -> Result<Self> {

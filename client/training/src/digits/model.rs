@@ -6,6 +6,7 @@ use candle_core::{D, DType, Device, Tensor};
 use candle_nn::loss::cross_entropy;
 use rand::seq::SliceRandom as _;
 
+use super::distortion::Distortion;
 use super::images::Images;
 use super::network::Network;
 use crate::gradients::Gradients;
@@ -138,6 +139,16 @@ impl DigitsModel {
     /// The mean loss of the images with these indices: a scalar that depends on the parameters.
     pub(super) fn loss(&self, numbers: &[u32]) -> Result<Tensor> {
         self.loss_of(&self.training.chosen(numbers)?)
+    }
+
+    /// The same with images that are distorted for a step.
+    pub(super) fn distorted_loss(
+        &self,
+        distortion: Distortion,
+        step: u64,
+        numbers: &[u32],
+    ) -> Result<Tensor> {
+        self.loss_of(&self.training.chosen(numbers)?.distorted(distortion, step, numbers)?)
     }
 
     fn loss_of(&self, images: &Images) -> Result<Tensor> {

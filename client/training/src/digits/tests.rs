@@ -14,7 +14,15 @@ fn options(epochs: u32, checkpoint_folder: Option<&Path>) -> DigitsOptions {
     let checkpoint_folder = checkpoint_folder.map(Path::to_owned);
     let run =
         RunOptions { seed: 1, data_parallel: false, threads: 1, checkpoint_folder, checkpoint_seconds: 30 };
-    DigitsOptions { epochs, learning_rate: 0.002, hidden: 64, batch_size: 32, run }
+    DigitsOptions {
+        epochs,
+        learning_rate: 0.002,
+        hidden: 64,
+        batch_size: 32,
+        distort: None,
+        loader_threads: 1,
+        run,
+    }
 }
 
 fn trained(options: &DigitsOptions) -> Digits {
@@ -137,6 +145,23 @@ fn shards_of_a_step_add_up_to_its_loss() {
         let sum: f32 = (0..ranks).map(part).sum();
         assert!((sum - whole).abs() < 1e-4, "{sum} and {whole}");
     }
+}
+
+#[test]
+fn distorted_images_are_the_same_after_a_resume_and_in_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let distorted = |epochs, threads, folder: Option<&Path>| DigitsOptions {
+        distort: Some(2),
+        loader_threads: threads,
+        ..options(epochs, folder)
+    };
+    trained(&distorted(1, 1, Some(folder.path())));
+    let resumed = trained(&distorted(2, 3, Some(folder.path())));
+    assert!(bits(&resumed) == bits(&trained(&distorted(2, 2, None))));
+    assert!(bits(&resumed) != bits(&trained(&options(2, None))));
+    let part = |rank, ranks| -> f32 { resumed.loss(7, Shard { rank, ranks }).unwrap().to_scalar().unwrap() };
+    let (sum, whole) = (part(0, 2) + part(1, 2), part(0, 1));
+    assert!((sum - whole).abs() < 1e-4, "{sum} and {whole}");
 }
 
 #[test]

@@ -24,15 +24,18 @@ const HEARTBEAT: Span = Span::from_millis(500);
 pub(super) struct DemoCluster {
     pub(super) client: Client,
     worker: WorkerDaemon,
-    head: HeadDaemon,
+    /// None while it is started again.
+    head: Option<HeadDaemon>,
     folder: TempDir,
+    settings: RawSettings,
 }
 
 impl DemoCluster {
     /// Starts a head on a free port and a worker with `slots` host slots.
     pub(super) async fn start(slots: u32) -> Result<DemoCluster, CommandError> {
         let folder = run_blocking(|| TempDir::with_prefix("cohabit-demo-").map_err(folder_error)).await?;
-        let settings = settings(slots, folder.path())?;
+        let mut written = settings(slots, folder.path())?;
+        let settings = Settings::of_flags(written.clone());
         let head = HeadDaemon::start(head::options(&settings)?).await.map_err(head::failure)?;
         let token_file = head.worker_token_file();
         let token = run_blocking(move || read_token(&token_file)).await?;
@@ -40,7 +43,20 @@ impl DemoCluster {
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
         let worker = start_and_join_worker(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
         let client = Client::connect_local(folder.path()).await?;
-        Ok(DemoCluster { client, worker, head, folder })
+        written.insert(SettingKey::Listen, head.address().to_string());
+        Ok(DemoCluster { client, worker, head: Some(head), folder, settings: written })
+    }
+
+    /// Stops the head and starts one with these settings in its place. Running jobs go on.
+    pub(super) async fn restart_head(&mut self, changed: RawSettings) -> Result<(), CommandError> {
+        if let Some(head) = self.head.take() {
+            head.stop().await.map_err(head::failure)?;
+        }
+        self.settings.extend(changed);
+        let settings = Settings::of_flags(self.settings.clone());
+        self.head = Some(HeadDaemon::start(head::options(&settings)?).await.map_err(head::failure)?);
+        self.client = Client::connect_local(self.folder.path()).await?;
+        Ok(())
     }
 
     /// A directory for the files of jobs.
@@ -51,7 +67,10 @@ impl DemoCluster {
     /// Stops the daemons and removes the directory.
     pub(super) async fn stop(self) -> Result<(), CommandError> {
         let worker = self.worker.stop().await.map_err(worker::failure);
-        let head = self.head.stop().await.map_err(head::failure);
+        let head = match self.head {
+            Some(head) => head.stop().await.map_err(head::failure),
+            None => Ok(()),
+        };
         let folder = self.folder;
         let folder = run_blocking(move || folder.close().map_err(folder_error)).await;
         worker.and(head).and(folder)
@@ -59,18 +78,17 @@ impl DemoCluster {
 }
 
 /// Flags only: the configuration of a real cluster must not affect the demo.
-fn settings(slots: u32, folder: &Path) -> Result<Settings, CommandError> {
+fn settings(slots: u32, folder: &Path) -> Result<RawSettings, CommandError> {
     let folder = folder
         .to_str()
         .ok_or_else(|| CommandError::configuration("TMPDIR is not valid UTF-8: set it to a path that is"))?;
-    let written: RawSettings = [
+    Ok([
         (SettingKey::Listen, "127.0.0.1:0".to_owned()),
         (SettingKey::State, folder.to_owned()),
         (SettingKey::Devices, format!("host:{slots}")),
         (SettingKey::Name, "demo".to_owned()),
     ]
-    .into();
-    Ok(Settings::of_flags(written))
+    .into())
 }
 
 fn folder_error(error: std::io::Error) -> CommandError {

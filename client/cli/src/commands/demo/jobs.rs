@@ -47,19 +47,7 @@ impl DemoTraining {
 
     /// Submits the hidden command `train` of this program.
     pub(super) async fn submit(&self, client: &Client, folder: &Path) -> Result<JobHandle, CommandError> {
-        let program = env::current_exe().map_err(|error| {
-            CommandError::new(
-                CommandErrorKind::InputOutput,
-                format!("cannot determine the path of this program: {error}"),
-            )
-        })?;
-        let program = program.into_os_string().into_string().map_err(|path| {
-            CommandError::configuration(format!(
-                "the path of this program is not valid UTF-8: {}",
-                path.display()
-            ))
-        })?;
-        let job = JobBuilder::new(program)
+        let job = JobBuilder::new(this_program()?)
             .args([
                 "train",
                 self.program,
@@ -74,4 +62,16 @@ impl DemoTraining {
             .workdir(folder);
         Ok(job.submit(client).await?)
     }
+}
+
+/// The path of this program, which has the hidden command `train`.
+pub(super) fn this_program() -> Result<String, CommandError> {
+    let program = env::current_exe().map_err(|error| {
+        let message = format!("cannot determine the path of this program: {error}");
+        CommandError::new(CommandErrorKind::InputOutput, message)
+    })?;
+    program.into_os_string().into_string().map_err(|path| {
+        let message = format!("the path of this program is not valid UTF-8: {}", path.display());
+        CommandError::configuration(message)
+    })
 }
