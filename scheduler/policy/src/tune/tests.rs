@@ -234,10 +234,10 @@ fn a_node_that_cannot_change_shares_keeps_those_of_the_start() {
     let mut board = Board::new(vec![NodeView { changes_host_shares: false, ..server() }]);
     board.submit([ranged(1, "images")]);
     board.plan();
-    let start = board.cores();
-    board.submit([ranged(2, "images")]);
+    assert_eq!(board.cores(), [(1, 3)], "more could not be taken from it again");
+    board.submit((2..=8).map(|number| ranged(number, "images")));
     board.settle();
-    assert_eq!(board.cores()[0], start[0]);
+    assert_eq!(board.cores(), (1..=8).map(|number| (number, 3)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -43,7 +43,7 @@ struct NodeTuning<'v> {
 /// What a job that starts takes.
 #[derive(Debug, Clone)]
 enum Newcomer {
-    /// This, as it is part of a gang or claims fixed amounts.
+    /// This, as it is part of a gang, claims fixed amounts, or starts where shares cannot change.
     Fixed(HostShare),
     Ranged(Box<TunedJob>),
 }
@@ -94,7 +94,8 @@ impl<'v> Tuning<'v> {
         let Some(job) = self.view.pending.get(&id) else { return };
         let known = self.known;
         let Some(tuning) = self.open(part.node) else { return };
-        let newcomer = match job.demand.is_fungible() {
+        // Where nothing can be taken from it again, it gets what it has by rights.
+        let newcomer = match job.demand.is_fungible() && tuning.node.changes_host_shares {
             true => {
                 let curve = known.curve(tuning.node, &job.demand, &job.traits);
                 // The policy counts on this share: with a smaller one, it does not see what is left.

@@ -3,8 +3,8 @@
 //!
 //! One job draws distorted images with as many threads as it may have cores, the other computes with one.
 //! First they run with proportional shares. Then the head is started again with `tune=on`, and the jobs
-//! exchange cores while they run. Where the worker cannot change shares, the jobs run once, and the output says
-//! that nothing was enforced.
+//! exchange cores while they run. Where the worker cannot change shares, the jobs run once, and the output
+//! says that nothing was enforced.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
