@@ -1,6 +1,6 @@
 //! Running ranks by order of a head.
 
-use cohabit_types::{Order, Outcome, Report, Signal, Span, StartFailure, StopReason};
+use cohabit_types::{HostShare, Order, Outcome, Report, Signal, Span, StartFailure, StopReason};
 use cohabit_worker_daemon::ExecutorProgram;
 
 use crate::kit::{Cluster, End, is_alive, rank, run, run_to_meet, shell, until, wait_for};
@@ -118,6 +118,31 @@ async fn progress_is_reported_while_a_rank_runs() {
     };
     assert_eq!((of.attempt, of.progress.step), (rank(1).attempt, 3));
     assert_eq!(of.progress.metrics, [("loss".to_owned(), 0.5)].into());
+    daemon.stop().await.unwrap();
+}
+
+/// Where cgroups are delegated, the tests of `integration/kernel` see limits change.
+#[tokio::test]
+async fn a_rank_goes_on_where_its_share_cannot_change() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    if head.inventory.changes_host_shares {
+        return;
+    }
+    let go = cluster.path().join("go");
+    head.order(run(1, shell(&format!("{}; exit 7", until(&go))))).await;
+    head.started(rank(1)).await;
+    let host = HostShare { cpus: 1, ..HostShare::default() };
+    head.order(Order::Allot { attempt: rank(1).attempt, host }).await;
+    std::fs::write(&go, "").unwrap();
+    loop {
+        let report = head.report().await;
+        assert!(!matches!(report, Report::Allotted { .. }), "nothing has changed: {report:?}");
+        if let Report::Ended { outcome, .. } = report {
+            assert_eq!(outcome, Outcome::Exited(7));
+            break;
+        }
+    }
     daemon.stop().await.unwrap();
 }
 
