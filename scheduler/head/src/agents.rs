@@ -1,6 +1,7 @@
 //! Trained agents that decide for the policy `maifs`.
 //!
-//! They are loaded once, at the start, and given to each new policy. Loading them needs the feature `learned`.
+//! They are loaded once, at the start, and given to each new policy. Loading them needs the feature
+//! `learned`.
 
 use std::path::Path;
 use std::sync::Arc;
