@@ -3,7 +3,7 @@
 #     sh maifs.sh PHILLY.csv.gz OPENB.csv.gz PAIRS.csv SYNERGY OUT [COHABIT]
 # PAIRS is Gavel's table of measured pairs, SYNERGY a directory with the 12 files *_1.py of Synergy's models. Writes agents and one
 # text file for each table into the directory OUT; agents that are there already are kept. The same seeds give the same agents and
-# tables. Takes some hours on two cores.
+# tables. Takes one to two hours on two cores.
 set -eu
 [ $# -ge 5 ] || { echo "usage: sh maifs.sh PHILLY.csv.gz OPENB.csv.gz PAIRS.csv SYNERGY OUT [COHABIT]" >&2; exit 2; }
 philly=$1 openb=$2 pairs=$3 synergy=$4 out=$5 cohabit=${6:-cohabit}

@@ -18,8 +18,8 @@ pub(crate) struct DemoArguments {
     /// Host slots that the jobs share, two jobs on each [default: one per two cores, at most 3]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) slots: Option<u32>,
-    /// Instead, let two jobs exchange cores while they run (policy tune=on): one draws images on many,
-    /// the other computes on one. Takes a minute or two; needs a delegated cgroup to change shares
+    /// Instead, let two jobs exchange cores while they run (policy tune=on): one draws images with many
+    /// threads, the other computes with one. Takes a minute or two; needs a delegated cgroup to change shares
     #[arg(long, conflicts_with = "slots")]
     pub(crate) tune: bool,
     #[command(flatten)]

@@ -137,3 +137,15 @@ impl Agents for RewardedAgents {
         self.agents.decided(transition);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_beyond_the_first_of_a_job_are_conflicts() {
+        let start = |job| AgentAction::Start { job, level: 1 };
+        assert_eq!(conflicts(&[start(0), AgentAction::Nothing, start(1), AgentAction::Nothing]), 0);
+        assert_eq!(conflicts(&[start(0), start(1), start(0), start(0), start(1)]), 3);
+    }
+}
