@@ -83,7 +83,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// All of them.
-pub const TARGETS: [FuzzTarget; 25] = [
+pub const TARGETS: [FuzzTarget; 27] = [
     FuzzTarget::new("frames", cohabit_net::fuzzing::frames),
     // Lists are preallocated, up to 1 MiB each, and may be nested.
     FuzzTarget::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
@@ -111,6 +111,8 @@ pub const TARGETS: [FuzzTarget; 25] = [
     FuzzTarget::new("clusters", cohabit_sim::fuzzing::clusters),
     FuzzTarget::new("measurements", cohabit_predict::interference::fuzzing::measurements),
     FuzzTarget::new("models", cohabit_predict::interference::fuzzing::models),
+    FuzzTarget::new("sensitivity-tables", cohabit_predict::sensitivity::fuzzing::sensitivity_tables),
+    FuzzTarget::new("stored-agents", cohabit_predict::maifs::fuzzing::stored_agents),
 ];
 
 /// Runs in a directory of its own on each thread.

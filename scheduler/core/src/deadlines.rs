@@ -47,6 +47,9 @@ impl Transition<'_> {
         if let Some(forgotten) = self.head.jobs.remove(&job) {
             self.count_history(job.number, 0, forgotten.history_weight());
         }
+        if let Some(submission) = self.head.submissions.get(&job.number) {
+            self.head.volatile.applications.forget_main(job, submission);
+        }
         self.head.volatile.revisions.remove(&job);
         let members = (JobId::new(job.number))..=(JobId::member(job.number, u32::MAX));
         if self.head.jobs.range(members).next().is_none() {

@@ -54,6 +54,9 @@ impl Transition<'_> {
             self.head.keep_traits(number);
         }
         self.head.volatile.user_queues = self.head.limited_queues();
+        // While the journal cannot be written, workers are welcomed whose joins are nowhere: one that counts
+        // as unreachable may have had a link until this head's predecessor ended.
+        self.wait_anew_for_nodes();
         for key in linked {
             self.unreachable(key);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cohabit_types::{
     AttemptProgress, Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, HeldRank, HeldRankPhase,
     Inventory, JobEventKind, JobId, NodeId, Order, Outcome, Progress, RankId, Report, Span, StartFailure,
-    StopReason, WorkerKey,
+    StopReason, Time, WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -126,12 +126,22 @@ impl Transition<'_> {
 
     /// The clock jumped: the time that it skipped does not count as time in which a node was unreachable.
     pub(crate) fn clock_set(&mut self, forward: Span) {
+        self.change_unreachable_since(|since| since + forward);
+    }
+
+    /// What was unreachable before the head started counts as unreachable since now.
+    pub(crate) fn wait_anew_for_nodes(&mut self) {
+        let now = self.now;
+        self.change_unreachable_since(|_| now);
+    }
+
+    fn change_unreachable_since(&mut self, change: impl Fn(Time) -> Time) {
         let is_unreachable = |node: &Node| matches!(node.link, NodeLink::Unreachable(_));
         let waiting: Vec<NodeId> =
             self.head.nodes.iter().filter(|(_, node)| is_unreachable(node)).map(|(id, _)| *id).collect();
         for id in waiting {
             let Some(node) = self.node_mut(id) else { continue };
-            node.link_changed_at += forward;
+            node.link_changed_at = change(node.link_changed_at);
             self.watch_unreachable_node(id);
         }
     }

@@ -48,10 +48,10 @@ pub(crate) fn decided_by(policy: PolicyFactory, agents: Option<AgentsFactory>) -
     })
 }
 
-/// Says that a policy without agents makes no use of trained ones.
-pub(crate) fn warn_without_use(policy: &str) {
-    tracing::warn!(
+/// That a policy without agents makes no use of trained ones.
+pub(crate) fn without_use(policy: &str) -> String {
+    format!(
         "--agents has no effect under the policy '{policy}', for which no agents decide: choose --policy maifs, or \
          leave the flag out"
-    );
+    )
 }

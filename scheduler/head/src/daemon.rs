@@ -21,12 +21,11 @@ use cohabit_net::Fingerprint;
 use cohabit_net::{
     ApplicationTokens, HeadIdentity, Listener, NodeCredentials, TokenStore, raise_open_file_limit,
 };
+use cohabit_policy::EndedRun;
 use cohabit_policy::interference::SoloMetricsTable;
-use cohabit_policy::{EndedRun, parse_policy, uses_agents, uses_interference, uses_sensitivity};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::agents::{decided_by, load_agents};
 use crate::application_questions::ApplicationQuestions;
 use crate::clock::Clock;
 use crate::code_cleaner::CodeCleaner;
@@ -37,17 +36,16 @@ use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
 use crate::history::HistoryReader;
 use crate::interference::PastObservations;
 use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
-use crate::planner::PolicyFactory;
 use crate::rates::SharedRates;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
-use crate::sensitivity::{knowing, read_profiles};
 use crate::sessions::status::HeadSetup;
 use crate::sessions::{AnswerPacer, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
-use crate::{agents, sensitivity};
 use scheduling::Scheduling;
+
+pub(crate) use scheduling::ChosenPolicy;
 
 /// How long an orderly stop may take.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
@@ -102,41 +100,25 @@ impl HeadDaemon {
     /// # Errors
     /// Why it cannot start, and what to do about it. Nothing on disk is overwritten.
     pub async fn start(options: HeadOptions) -> Result<HeadDaemon, HeadError> {
-        let name = options.policy.clone();
-        parse_policy(&name)?;
-        let uses_interference = uses_interference(&name)?;
         // Files that cannot be read are refused before the state directory is created.
-        let (tables, trained) = (options.sensitivity.clone(), options.agents.clone());
-        let read = move || {
-            let profiles = read_profiles(tables.as_deref())?;
-            load_agents(trained.as_deref()).map(|agents| (profiles, agents))
-        };
-        let (profiles, agents) = blocking(read).await?;
-        if options.sensitivity.is_some() && !uses_sensitivity(&name)? {
-            sensitivity::warn_without_use(&name);
-        }
-        if options.agents.is_some() && !uses_agents(&name)? {
-            agents::warn_without_use(&name);
-        }
-        let policy = move || parse_policy(&name).expect("the name was checked at the start");
-        let policy = decided_by(knowing(Arc::new(policy), profiles), agents);
-        HeadDaemon::start_with(options, policy, uses_interference).await
+        let given = options.clone();
+        let policy = blocking(move || ChosenPolicy::read(&given)).await?;
+        HeadDaemon::start_with(options, policy).await
     }
 
-    /// Starts a head with a policy that has no name.
+    /// Starts a head with this policy, whatever the options name.
     pub(crate) async fn start_with(
         options: HeadOptions,
-        policy: PolicyFactory,
-        uses_interference: bool,
+        policy: ChosenPolicy,
     ) -> Result<HeadDaemon, HeadError> {
         raise_open_file_limit();
         let (given, source) = (options.clone(), options.interference.clone());
         let opened = blocking(move || {
             // A predictor that cannot be read is refused before the state directory is created.
-            let base = scheduling::base_predictor(&source, uses_interference)?;
-            open(&given).map(|state| (base, state))
+            let base = scheduling::base_predictor(&source, policy.uses_interference)?;
+            open(&given).map(|state| (policy, base, state))
         });
-        let (base, opened) = opened.await?;
+        let (policy, base, opened) = opened.await?;
         let listener = Listener::bind(options.listen, &opened.identity, opened.access.tokens.clone());
         let listener = listener.await.map_err(|error| HeadError::Listen(error.into()))?;
         let (address, fingerprint) = (listener.local_addr(), opened.identity.fingerprint());
@@ -144,7 +126,7 @@ impl HeadDaemon {
         let replayed = blocking(move || replay(path, &solos)).await?;
         let cluster = replayed.cluster.clone();
         let versions = opened.state.interference();
-        let scheduling = Scheduling { policy, uses_interference, base, versions };
+        let scheduling = Scheduling { policy, base, versions };
         let (admin_token, journal) = (opened.state.admin_token(), opened.state.journal());
         let setup = HeadSetup { address, admin_token, journal };
         let code = Arc::new(CodeStores::new(opened.state.code(), &options.limits));
@@ -289,8 +271,9 @@ async fn run(
     setup: HeadSetup,
 ) -> Result<RunningHead, HeadError> {
     let ReplayedJournal { cluster: _, recovered, journal, history, estimates, past, ended_runs } = replayed;
-    let scheduling = Scheduling { policy: remembering(scheduling.policy, ended_runs), ..scheduling };
-    let uses_interference = scheduling.uses_interference;
+    let policy = scheduling.policy.with(|factory| remembering(factory, ended_runs));
+    let (uses_interference, sensitivity) = (policy.uses_interference, Arc::clone(&policy.sensitivity));
+    let scheduling = Scheduling { policy, ..scheduling };
     let (given, experience) = (options.clone(), past.experience);
     let (planner, trainer) = blocking(move || scheduling.start(&given, experience)).await?;
     let journal = JournalWriter::start(journal).map_err(HeadError::failed)?;
@@ -302,6 +285,7 @@ async fn run(
         journal: journal.address.clone(),
         planner,
         uses_interference,
+        sensitivity,
         trainer,
         learn_every: options.learn_every,
         estimates,

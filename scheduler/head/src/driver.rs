@@ -40,6 +40,7 @@ use cohabit_types::{
 
 use crate::journal::JournalWrite;
 use crate::rates::BucketRate;
+use crate::sensitivity::check_range;
 
 pub(crate) use message::{Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
@@ -170,6 +171,11 @@ impl Driver {
         }
         if let Some(reply) = self.parts.head.reply_without_change(by, request) {
             return Some(reply);
+        }
+        if let Request::Submit(submit) = request
+            && let Err(refusal) = check_range(&self.parts.sensitivity, &submit.spec)
+        {
+            return Some(Reply::Refused(refusal));
         }
         let refused = match request {
             Request::Submit(submit) if is_limited => self.check_submission(&by.user, submit, now),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cohabit_policy::SensitivityProfiles;
+use cohabit_types::{Bytes, JobSpec, Refusal, RefusalCode};
 
 use crate::HeadError;
 use crate::planner::PolicyFactory;
@@ -37,8 +38,7 @@ fn read(path: &Path) -> Result<SensitivityProfiles, HeadError> {
 }
 
 /// Policies that know these tables.
-pub(crate) fn knowing(policy: PolicyFactory, profiles: SensitivityProfiles) -> PolicyFactory {
-    let profiles = Arc::new(profiles);
+pub(crate) fn knowing(policy: PolicyFactory, profiles: Arc<SensitivityProfiles>) -> PolicyFactory {
     Arc::new(move || {
         let mut policy = policy();
         policy.set_sensitivity(&profiles);
@@ -46,12 +46,39 @@ pub(crate) fn knowing(policy: PolicyFactory, profiles: SensitivityProfiles) -> P
     })
 }
 
-/// Says that a policy which tunes no shares makes no use of tables.
-pub(crate) fn warn_without_use(policy: &str) {
-    tracing::warn!(
+/// That a policy which tunes no shares makes no use of tables.
+pub(crate) fn without_use(policy: &str) -> String {
+    format!(
         "--sensitivity has no effect under the policy '{policy}', which tunes no shares: add tune=on, as in \
          hybrid:tune=on"
-    );
+    )
+}
+
+/// Refuses a job whose cores or memory may change, but that may be left with less memory than jobs like it
+/// train with.
+///
+/// # Errors
+/// The least memory that its table has speeds for.
+pub(crate) fn check_range(profiles: &SensitivityProfiles, spec: &JobSpec) -> Result<(), Refusal> {
+    let demand = &spec.demand;
+    let is_limited = demand.is_fungible() && demand.memory > Bytes::ZERO;
+    let Some((name, table)) = is_limited.then(|| profiles.find_for(spec)).flatten() else { return Ok(()) };
+    let floor = table.memory().first().copied().unwrap_or_default();
+    let least = Bytes((floor * f64::from(demand.devices().max(1))).ceil() as u64);
+    if demand.memory >= least {
+        return Ok(());
+    }
+    // Rounded up, for a rounded amount could be too little again.
+    let unit = if least.0 >= 1 << 30 { 1 << 30 } else { 1 << 20 };
+    let ask = Bytes(least.0.div_ceil(unit) * unit);
+    Err(Refusal::new(
+        RefusalCode::Invalid,
+        format!(
+            "its host memory begins at {}, and jobs known as '{name}' do not train with less than {least}, the \
+             first amount of their table (--sensitivity of the head): begin the range with {ask}",
+            demand.memory
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -98,7 +125,7 @@ mod tests {
         let table = SensitivityTable::new(vec![1.0], &[Bytes::ZERO], &[vec![1.0]]).unwrap();
         let mut profiles = SensitivityProfiles::default();
         profiles.insert("image", Arc::new(table));
-        let new_policy = knowing(Arc::new(noting), profiles);
+        let new_policy = knowing(Arc::new(noting), Arc::new(profiles));
         drop((new_policy(), new_policy()));
         assert_eq!(*told.lock().unwrap(), ["image", "image"]);
     }

@@ -7,7 +7,8 @@ use cohabit_types::{
     StopReason, Submit,
 };
 
-use super::kit::{TestHead, ada, command, job, rank};
+use super::kit::{TestHead, ada, command, job, key, rank};
+use crate::{Config, Event};
 
 fn program(number: u8) -> CodeSnapshot {
     CodeSnapshot {
@@ -205,6 +206,22 @@ fn the_mains_of_the_live_attempt_are_named_also_those_that_have_ended() {
     assert_eq!(mains(&test), Some(vec![third]));
     test.ended(rank(1, 2), Outcome::Exited(0), None);
     assert_eq!(mains(&test), None, "it has ended");
+    test.head.check().unwrap();
+}
+
+#[test]
+fn a_main_whose_retention_is_over_is_named_no_longer() {
+    let mut test = TestHead::with_devices(2);
+    let retention = Span::from_secs(1_000);
+    test.event(Event::HeadStarted(Config { retention, archive_after: retention, ..Config::default() }));
+    test.rejoin(1, 2, vec![]);
+    test.submit(application("search", None));
+    let main = test.submit(main(root()));
+    test.ended_on(key(1, 2), rank(main.number, 1), Outcome::Exited(0), None);
+    let mains = |test: &TestHead| test.head.application(job(1)).map(|it| it.mains);
+    assert_eq!(mains(&test), Some(vec![main]));
+    test.after(retention);
+    assert_eq!(mains(&test), Some(vec![]));
     test.head.check().unwrap();
 }
 

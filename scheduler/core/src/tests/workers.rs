@@ -111,6 +111,20 @@ fn a_clock_that_is_set_forward_does_not_make_a_node_lost() {
 }
 
 #[test]
+fn a_restart_of_the_head_waits_anew_for_a_node() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    test.lose(1, 1);
+    test.after(Span::from_secs(50));
+    // The worker may have had a link since, of which a full disk kept the journal from knowing.
+    test.event(Event::HeadStarted(Config { lost_after: Span::from_secs(60), ..Config::default() }));
+    test.after(Span::from_secs(59));
+    assert_eq!(test.state(id), JobState::Running);
+    test.after(Span::from_secs(1));
+    assert_eq!(test.state(id), JobState::Pending);
+}
+
+#[test]
 fn a_job_that_keeps_losing_its_node_ends_as_node_fail() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));

@@ -8,6 +8,7 @@ use super::dry_run::FinishedDryRun;
 use super::message::{Message, Query};
 use super::state::Driver;
 use crate::planner::{PlanReply, fall_back};
+use crate::sensitivity::check_range;
 
 impl Driver {
     /// Requests one plan for all that changed since the last request, once the policy knows which sets did
@@ -68,6 +69,9 @@ impl Driver {
         context: &mut Context<Driver>,
     ) {
         if let Some(refusal) = self.state_check.refusal() {
+            return reply_to.send(Err(refusal));
+        }
+        if let Err(refusal) = check_range(&self.parts.sensitivity, &spec) {
             return reply_to.send(Err(refusal));
         }
         let now = self.parts.clock.now();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Address, ReplyTo, TaskHandle};
 use cohabit_net::ApplicationTokens;
+use cohabit_policy::SensitivityProfiles;
 use cohabit_policy::interference::GpuKind;
 use cohabit_scheduler_core::{Config, Event, Head, ViewTracker};
 use cohabit_types::{ClientRequestId, PlanRequestId, Reply, Span, Submit, Time, WorkerKey};
@@ -38,6 +39,8 @@ pub(crate) struct DriverParts {
     pub(crate) planner: Planner,
     /// Whether plans depend on what the trainer learns.
     pub(crate) uses_interference: bool,
+    /// The tables that shares are tuned by.
+    pub(crate) sensitivity: Arc<SensitivityProfiles>,
     pub(crate) trainer: TrainerHandle,
     /// The pause after each training.
     pub(crate) learn_every: Duration,

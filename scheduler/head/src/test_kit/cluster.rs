@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 
 use super::{at, inventory, node, submit};
 use crate::clock::wall_clock;
+use crate::daemon::ChosenPolicy;
 use crate::planner::PolicyFactory;
 use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
@@ -97,14 +98,14 @@ impl TestHead {
     pub(crate) async fn start_with(policy: PolicyFactory, plan_limit: Duration) -> TestHead {
         let folder = tempfile::tempdir().unwrap();
         let options = HeadOptions { plan_limit, ..options(folder.path()) };
-        let daemon = HeadDaemon::start_with(options.clone(), policy, true).await.unwrap();
+        let daemon = HeadDaemon::start_with(options.clone(), chosen(policy)).await.unwrap();
         TestHead { folder, daemon, options }
     }
 
     /// Stops it and starts it again with another policy.
     pub(crate) async fn restarted_with(self, policy: PolicyFactory) -> TestHead {
         self.daemon.stop().await.unwrap();
-        let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
+        let started = HeadDaemon::start_with(self.options.clone(), chosen(policy)).await;
         TestHead { daemon: started.unwrap(), ..self }
     }
 
@@ -128,7 +129,7 @@ impl TestHead {
         let journal = rusqlite::Connection::open(self.folder.path().join("journal.sqlite")).unwrap();
         journal.execute_batch(sql).unwrap();
         drop(journal);
-        let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
+        let started = HeadDaemon::start_with(self.options.clone(), chosen(policy)).await;
         TestHead { daemon: started.unwrap(), ..self }
     }
 
@@ -421,6 +422,10 @@ impl WorkerService for Orders {
         let record = LogRecord { stream: LogStream::Stdout, at: at(0), bytes };
         Ok(LogChunk { records: vec![record], next: 1, dropped: 0, complete: true })
     }
+}
+
+fn chosen(factory: PolicyFactory) -> ChosenPolicy {
+    ChosenPolicy { factory, uses_interference: true, sensitivity: Arc::default() }
 }
 
 /// A policy for `start_with`.

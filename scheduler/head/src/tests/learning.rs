@@ -229,7 +229,7 @@ async fn only_admins_choose_a_model_and_only_an_existing_one() {
 
 #[cfg(feature = "learned")]
 mod learned {
-    use cohabit_types::{ColocationSample, ModelChoice, Models};
+    use cohabit_types::{ColocationSample, HostShare, ModelChoice, Models};
 
     use super::*;
     use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
@@ -371,6 +371,45 @@ mod learned {
             std::fs::write(&path, "profile,cores,memory_gb,speed\na,1,20,2\n").unwrap();
             HeadDaemon::start(options).await.unwrap().stop().await.unwrap();
             std::fs::remove_dir_all(&state).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_range_below_the_first_amount_of_its_table_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tables.csv");
+        std::fs::write(&path, "profile,cores,memory_gb,speed\nimage,1,20.8,1\nimage,1,62.5,2\n").unwrap();
+        let job = |group: &str, least: u64| {
+            let mut submit = crate::test_kit::submit();
+            submit.spec.group = Some(group.to_owned());
+            let demand = &mut submit.spec.demand;
+            (demand.cpus, demand.memory) = (1, Bytes(least << 30));
+            demand.up_to = Some(HostShare { cpus: 1, memory: Bytes(70 << 30) });
+            submit
+        };
+        for (policy, group, least, refused) in [
+            ("fifo:tune=on", "image", 4, true),
+            ("fifo:tune=on", "image", 21, false),
+            ("fifo:tune=on", "text", 4, false),
+            ("fifo", "image", 4, false),
+        ] {
+            let tables = path.clone();
+            let head =
+                TestHead::start_like(|it| (it.policy, it.sensitivity) = (policy.into(), Some(tables))).await;
+            let client = head.admin().await;
+            let submitted = client.try_submit(job(group, least)).await.map(drop);
+            let planned = client.dry_run(job(group, least).spec).await.map(drop);
+            assert_eq!(
+                (submitted.is_err(), planned.is_err()),
+                (refused, refused),
+                "{policy} {group} {least}"
+            );
+            for refusal in submitted.err().into_iter().chain(planned.err()) {
+                let expected = "its host memory begins at 4 GiB, and jobs known as 'image' do not train with less \
+                                than 20.8 GiB, the first amount of their table (--sensitivity of the head): begin \
+                                the range with 21 GiB";
+                assert_eq!((refusal.code, refusal.message.as_str()), (RefusalCode::Invalid, expected));
+            }
         }
     }
 

@@ -24,12 +24,12 @@ impl SensitivityProfiles {
         names(traits).find_map(|name| self.0.get(name))
     }
 
-    /// The table of a job, by its specification.
+    /// The table of a job, by its specification, and the name that it is known under.
     #[must_use]
-    pub fn find_for(&self, spec: &JobSpec) -> Option<&Arc<SensitivityTable>> {
+    pub fn find_for<'s>(&self, spec: &'s JobSpec) -> Option<(&'s str, &Arc<SensitivityTable>)> {
         let model = spec.model.as_ref().and_then(|model| model.name.as_deref());
         let names = [spec.group.as_deref(), model, Some(spec.name.as_str())];
-        names.into_iter().flatten().find_map(|name| self.0.get(name))
+        names.into_iter().flatten().find_map(|name| Some((name, self.0.get(name)?)))
     }
 
     /// All names with their tables.

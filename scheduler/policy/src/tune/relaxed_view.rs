@@ -32,10 +32,13 @@ impl RelaxedView {
         let stays = |change: &&ViewChange| !matches!(change, ViewChange::Node(_));
         let mut relaxed: Vec<ViewChange> = changes.iter().filter(stays).cloned().collect();
         self.0.now = view.now;
+        // Before the nodes: one that went and came back as it was is not here any more.
+        self.0.apply(&relaxed);
         let of_nodes = view.nodes.iter().filter(|node| nodes.contains(&node.id));
         let of_nodes = of_nodes.map(|node| relaxed_node(node, view, residents));
-        relaxed.extend(of_nodes.filter(|node| !self.has(node)).map(ViewChange::Node));
-        self.0.apply(&relaxed);
+        let of_nodes: Vec<_> = of_nodes.filter(|node| !self.has(node)).map(ViewChange::Node).collect();
+        self.0.apply(&of_nodes);
+        relaxed.extend(of_nodes);
         relaxed
     }
 

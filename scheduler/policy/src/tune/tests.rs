@@ -321,3 +321,14 @@ fn the_switch_is_on_or_off() {
     let why = parse_policy("fifo:tune=yes").err().unwrap().to_string();
     assert!(why.contains("tune is 'yes': use on or off"), "{why}");
 }
+
+#[test]
+fn a_node_that_went_and_came_back_as_it_was_is_planned_for() {
+    let mut board = Board::new(vec![server()]);
+    assert_eq!(board.plan(), []);
+    board.change(ViewChange::NodeGone(server().id));
+    board.change(ViewChange::Node(server()));
+    board.submit([ranged(1, "text")]);
+    board.plan();
+    assert!(board.view.running.contains_key(&JobId::new(1)));
+}

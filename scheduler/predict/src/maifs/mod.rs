@@ -60,6 +60,8 @@
 mod agents;
 mod attention;
 mod feature_scales;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod imitation;
 mod inference;
 mod joint_value;

@@ -184,15 +184,28 @@ impl StoredAgents {
     pub fn load(folder: &Path) -> Result<StoredAgents, AgentsStoreError> {
         let card = AgentsCard::load(folder)?;
         let path = folder.join(WEIGHTS);
-        let bytes = read(&path)?;
-        if digest(&bytes) != card.digest {
+        StoredAgents::of(card, &read(&path)?, path, &folder.join(CARD))
+    }
+
+    /// Agents with this card and these weights, which come from these files.
+    ///
+    /// # Errors
+    ///
+    /// If the weights are damaged, or of another card or shape.
+    pub(super) fn of(
+        card: AgentsCard,
+        weights: &[u8],
+        path: PathBuf,
+        card_path: &Path,
+    ) -> Result<StoredAgents, AgentsStoreError> {
+        if digest(weights) != card.digest {
             return Err(AgentsStoreError::Digest { path });
         }
-        let tensors = candle_core::safetensors::load_buffer(&bytes, &Device::Cpu)
+        let tensors = candle_core::safetensors::load_buffer(weights, &Device::Cpu)
             .map_err(|error| unusable(&path, &error))?;
         let tensors: BTreeMap<String, Tensor> = tensors.into_iter().collect();
         check_finite(&tensors, &path)?;
-        let variant = card.variant(&folder.join(CARD))?;
+        let variant = card.variant(card_path)?;
         let trained = TrainedAgents { variant, seed: card.seed, scales: card.scales.clone(), tensors };
         trained.agents().map_err(|error| unusable(&path, &error))?;
         Ok(StoredAgents { card, trained })
@@ -216,17 +229,25 @@ impl AgentsCard {
     /// As [`StoredAgents::load`].
     pub fn load(folder: &Path) -> Result<AgentsCard, AgentsStoreError> {
         let path = folder.join(CARD);
-        let bytes = read(&path)?;
+        AgentsCard::of(&read(&path)?, path)
+    }
+
+    /// The card with this text, which comes from this file.
+    ///
+    /// # Errors
+    ///
+    /// If it is no card, or one of another version or shape.
+    pub(super) fn of(bytes: &[u8], path: PathBuf) -> Result<AgentsCard, AgentsStoreError> {
         let invalid = |source| AgentsStoreError::Card { path: path.clone(), source };
         // Cards of another format or version may lack fields.
-        let Header { format, schema } = serde_json::from_slice(&bytes).map_err(invalid)?;
+        let Header { format, schema } = serde_json::from_slice(bytes).map_err(invalid)?;
         if format != FORMAT {
             return Err(AgentsStoreError::Format { path, format });
         }
         if schema != SCHEMA {
             return Err(AgentsStoreError::Schema { path, schema });
         }
-        let card: AgentsCard = serde_json::from_slice(&bytes).map_err(invalid)?;
+        let card: AgentsCard = serde_json::from_slice(bytes).map_err(invalid)?;
         if card.shape != NetworkShape::of_levels(card.shape.levels)
             || ![1, LEVELS].contains(&card.shape.levels)
         {

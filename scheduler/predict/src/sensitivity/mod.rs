@@ -7,6 +7,8 @@
 mod csv_table;
 mod error;
 mod format;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod synergy;
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,7 @@ impl SimMachine {
 
     /// How fast a job is with a share of this machine, where that matters to it.
     pub(super) fn curve(&self, spec: &JobSpec) -> Option<JobCurve> {
-        let table = self.hardware.sensitivity.find_for(spec)?;
+        let (_, table) = self.hardware.sensitivity.find_for(spec)?;
         let devices = self.shape.devices.max(1);
         let (cpus, memory) = (self.shape.cpus / devices, Bytes(self.shape.memory.0 / u64::from(devices)));
         Some(JobCurve::new(Arc::clone(table), spec.demand.devices(), HostShare { cpus, memory }))
