@@ -65,6 +65,10 @@ impl ReferenceModel {
                 (JobState::Pending, Some(FailureCause::Cluster)) => {
                     job.node_failures <= self.config.node_failures
                 }
+                // Several nodes may be given up at one instant: a child waits again when its root ends.
+                (JobState::Cancelled, Some(FailureCause::Cluster)) => {
+                    job.node_failures <= self.config.node_failures && self.has_application_ended(step.id)
+                }
                 (JobState::NodeFail, Some(FailureCause::Cluster)) => {
                     job.node_failures > self.config.node_failures
                 }
