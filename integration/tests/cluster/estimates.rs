@@ -7,7 +7,7 @@ use crate::kit::*;
 
 /// The prediction for a job with this name that waits behind a long one.
 fn expected(cluster: &Cluster, name: &str) -> Value {
-    let job = cluster.submit(&["--name", name, "--hold"], "true");
+    let job = cluster.submit(&["--name", name, "--hold"], "sleep 0.3");
     let shown = cluster.show(&job);
     cluster.ok(&["cancel", &job]);
     shown["predicted"].clone()
@@ -22,6 +22,9 @@ fn a_restarted_head_expects_of_a_job_what_it_had_learned() {
     let learned = expected(&cluster, "nap");
     let runtime = learned["runtime_s"].as_f64().unwrap_or_else(|| panic!("{learned}"));
     assert!((0.3..30.0).contains(&runtime), "{learned}");
+    assert_eq!(learned["runs"], 12);
+    let between = learned["runtime_between_s"].as_array().unwrap();
+    assert!(between[0].as_f64() < Some(runtime) && between[1].as_f64() > Some(runtime), "{learned}");
     cluster.kill_head();
     cluster.restart_head();
     assert_eq!(expected(&cluster, "nap")["runtime_s"], learned["runtime_s"]);

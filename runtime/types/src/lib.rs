@@ -44,6 +44,7 @@ mod request;
 mod retry;
 pub mod shared;
 mod shortened;
+mod span_range;
 mod state;
 mod stop;
 mod telemetry;
@@ -107,6 +108,7 @@ pub use request::{
 };
 pub use retry::RetryPolicy;
 pub use shortened::shortened;
+pub use span_range::span_range;
 pub use state::{JobPhase, JobState, ReasonCode};
 pub use stop::{Signal, Stop, WarningSignal};
 pub use telemetry::{

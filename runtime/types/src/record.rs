@@ -157,8 +157,14 @@ pub struct RankRecord {
 pub struct JobPrediction {
     /// Training iterations.
     pub iterations: Option<u64>,
-    /// Time it runs for when alone.
+    /// Time it runs for when alone: half of the runs that this rests on took less. None without evidence.
     pub runtime: Option<Span>,
+    /// The times between which eight of ten such runs lie.
+    #[serde(default)]
+    pub runtime_between: Option<[Span; 2]>,
+    /// The number of completed runs that this rests on.
+    #[serde(default)]
+    pub runs: Option<u32>,
     /// Its slowdown factor beside its neighbors: the present ones, as far as they are known, or else as was
     /// expected when the latest attempt was placed.
     #[serde(default)]
@@ -170,6 +176,9 @@ pub struct JobPrediction {
     pub starts_at: Option<Time>,
     /// When it may end.
     pub ends_at: Option<Time>,
+    /// The times between which eight of ten such runs would end, where that rests on earlier runs.
+    #[serde(default)]
+    pub ends_between: Option<[Time; 2]>,
 }
 
 /// The members of an array by state.

@@ -13,6 +13,7 @@ pub mod jobs;
 pub mod messages;
 pub mod node;
 mod orders;
+pub mod predictions;
 mod reports;
 
 use cohabit_types::{LogChunk, LogRequest, Models, Refusal};

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Proposal};
+use cohabit_policy::{DryRunResult, JobFeatures, JobForecast, PastRuns, PendingJob, Proposal};
 use cohabit_types::{
     ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, JobId, JobPrediction, NodeId, Placement,
     Principal, Refusal, Role, Share, Slowdown, Span, Submit, Time,
 };
 
+use crate::expected_times::{is_stated, with_run_times};
 use crate::head::Head;
 use crate::reason::{AwaitedJobs, not_yet_eligible};
 use crate::submission::SubmissionState;
@@ -18,6 +19,9 @@ use crate::submission::SubmissionState;
 pub struct DryRunJob {
     /// What a policy would see of it; of an array, the first member.
     pub job: PendingJob,
+    features: JobFeatures,
+    /// Whether its submission says how many steps it takes, and how long each.
+    is_stated: bool,
     /// Why it would not be eligible, whatever is free.
     not_eligible: Option<String>,
     now: Time,
@@ -48,18 +52,21 @@ impl Head {
         let not_eligible = not_eligible.map(|(_, why)| why).or_else(limit);
         let traits = Arc::new(submission.traits());
         let demand = self.with_constraints(&submission, job.demand(&submission));
+        let features = JobFeatures::of(&submission.user, &submission.spec, now);
+        let is_stated = is_stated(&submission.spec);
         let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, demand);
-        Ok(DryRunJob { job, not_eligible, now })
+        Ok(DryRunJob { job, features, is_stated, not_eligible, now })
     }
 
-    /// What the policy said about the job, with the names that people know.
-    pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult) -> DryRun {
+    /// What the policy said about the job, with the names that people know, and the run times of jobs like
+    /// it.
+    pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult, past_runs: &PastRuns) -> DryRun {
         let own = |it: &&ColocationSlowdown| it.job == job.job.id;
         let neighbors = result.with_job.iter().filter(|it| !own(it));
         DryRun {
             place: result.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
             reason: job.reason(result),
-            predicted: job.predicted(result),
+            predicted: job.predicted(result, past_runs),
             slowdown: result.with_job.iter().find(own).cloned(),
             neighbors: neighbors.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
         }
@@ -109,21 +116,23 @@ impl DryRunJob {
         }
     }
 
-    fn predicted(&self, result: &DryRunResult) -> JobPrediction {
-        let estimate = self.job.traits.estimate.as_ref();
-        let expected = result.forecast.as_ref();
-        let runtime = estimate.and_then(|it| it.runtime).or_else(|| expected?.runtime);
+    fn predicted(&self, result: &DryRunResult, past_runs: &PastRuns) -> JobPrediction {
+        let memory = self.job.traits.estimate.as_ref().and_then(|it| it.gpu_memory);
+        let known = past_runs.like(&self.features);
+        let times = known.as_ref().map(|known| with_run_times(JobPrediction::default(), known));
+        let stated = || result.forecast.as_ref()?.runtime.filter(|_| self.is_stated);
+        let times = times.unwrap_or_else(|| JobPrediction { runtime: stated(), ..JobPrediction::default() });
         let own = result.with_job.iter().find(|it| it.job == self.job.id);
         let colocation_slowdown =
             result.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
-        let (starts_at, ends_at) = self.times(result, runtime);
+        let (starts_at, ends_at) = self.times(result, times.runtime);
         JobPrediction {
-            iterations: estimate.and_then(|it| it.iterations),
-            runtime,
+            iterations: self.features.iterations,
             slowdown: own.map(|it| it.predicted.expected).or(colocation_slowdown),
-            gpu_memory: estimate.and_then(|it| it.gpu_memory),
+            gpu_memory: memory,
             starts_at,
             ends_at,
+            ..times
         }
     }
 
@@ -135,6 +144,7 @@ impl DryRunJob {
         }
         let expected = result.forecast.as_ref().filter(|_| self.not_eligible.is_none());
         let later = expected.filter(|it| it.starts_at.is_some_and(|at| at > self.now));
-        (later.and_then(|it| it.starts_at), later.and_then(|it| it.ends_at))
+        let ends_at = later.and_then(|it| it.starts_at).zip(runtime).map(|(start, runtime)| start + runtime);
+        (later.and_then(|it| it.starts_at), ends_at)
     }
 }

@@ -4,9 +4,10 @@
 
 use cohabit_types::{
     Cause, Demand, Enforcement, JobEvent, JobEventKind, JobId, JobPhase, JobRecord, JobState,
-    PredictedSlowdown, Span, Time, counted,
+    PredictedSlowdown, Span, Time, counted, span_range,
 };
 
+use crate::expected_times::EndEvidence;
 use crate::head::Head;
 use crate::job::{FaultOrigin, Job, JobStatus, device_fault};
 use crate::reader::HeadReader;
@@ -51,7 +52,7 @@ impl HeadReader<'_> {
         sentences.extend(self.stays_sentence(id, submission));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.forecast_sentence(id));
-        sentences.extend(estimate_sentence(submission));
+        sentences.extend(self.end_sentence(id, job, submission));
         Some(sentences)
     }
 
@@ -191,8 +192,51 @@ impl HeadReader<'_> {
         if starts_in == Span::ZERO {
             return None;
         }
-        let end = forecast.ends_at.map(|at| format!(", and end in about {}", at.since(self.now)));
-        Some(format!("Expected start: in about {starts_in}{}.", end.unwrap_or_default()))
+        Some(format!("Expected start: in about {starts_in}."))
+    }
+
+    /// For a job that has not ended: when it ends, or how long it runs, and by what that is known.
+    fn end_sentence(&self, id: JobId, job: &Job, submission: &SubmissionState) -> Option<String> {
+        let (what, is_live) = match job.state().phase() {
+            JobPhase::Ended => return None,
+            JobPhase::Placed => ("Expected end: in", true),
+            JobPhase::Waiting => ("Expected run time:", false),
+        };
+        let progress = self.head.progress_of(id, job);
+        Some(match self.end_evidence(id, job, submission, progress.as_ref()) {
+            EndEvidence::Progress(at) => {
+                format!("Expected end: in about {}, by its own progress.", at.since(self.now))
+            }
+            EndEvidence::Stated(ends_at) => {
+                let end = ends_at?.since(self.now);
+                format!(
+                    "Expected end: in about {end}, by the steps and the model that its submission states."
+                )
+            }
+            EndEvidence::Runs(rest, known) => {
+                let whole = || known.distribution.remaining(Span::ZERO);
+                let span = if is_live { rest } else { whole() };
+                let range = span_range(span.least, span.most);
+                let runs = counted(known.runs, "completed run", "completed runs");
+                let held = job.live_attempt().map_or(Span::ZERO, |it| self.now.since(it.started_at));
+                let longer = match held > known.longest {
+                    true => " It has run for longer than any of them.",
+                    false => "",
+                };
+                format!("{what} {range} (8 of 10 such jobs), from {runs} like it.{longer}")
+            }
+            EndEvidence::Unknown => {
+                let what = what.trim_end_matches(" in");
+                let why = match progress.filter(|it| is_live && it.remaining().is_some()) {
+                    Some(_) => "it is behind its own pace",
+                    None if is_live => {
+                        "it does not report how many steps it takes, and fewer than 3 jobs like it have completed"
+                    }
+                    None => "fewer than 3 jobs like it have completed",
+                };
+                format!("{what} unknown, because {why}.")
+            }
+        })
     }
 }
 
@@ -255,13 +299,6 @@ fn device_fault_sentence(job: &Job) -> Option<String> {
         "Attempt {number} was stopped because {}; that used {retries} of its retries.",
         why.clause()
     ))
-}
-
-/// How long the job was expected to run when it was submitted.
-fn estimate_sentence(submission: &SubmissionState) -> Option<String> {
-    let estimate = submission.estimate.as_ref()?;
-    let runtime = estimate.runtime?;
-    Some(format!("Estimated runtime at submission: {runtime}, based on {}.", estimate.basis))
 }
 
 fn capitalised(sentence: &str) -> String {

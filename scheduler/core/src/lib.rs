@@ -29,6 +29,7 @@ mod deadlines;
 mod dependencies;
 mod dependency_graph;
 mod dry_run;
+mod expected_times;
 mod explain;
 mod forecasts;
 mod gpu_faults;

@@ -3,7 +3,7 @@
 //! `answer` has the questions, `records` what is shown of jobs, `reason` and `explain` why. Nothing here
 //! changes the head.
 
-use cohabit_policy::JobForecast;
+use cohabit_policy::{JobForecast, PastRuns};
 use cohabit_types::{JobId, Time};
 
 use crate::forecasts::PolicyForecasts;
@@ -15,13 +15,14 @@ pub struct HeadReader<'h> {
     pub(crate) head: &'h Head,
     pub(crate) now: Time,
     pub(crate) forecasts: Option<&'h PolicyForecasts>,
+    pub(crate) past_runs: Option<&'h PastRuns>,
 }
 
 impl Head {
-    /// The reading side at this time, without forecasts.
+    /// The reading side at this time, without forecasts and run times.
     #[must_use]
     pub const fn at(&self, now: Time) -> HeadReader<'_> {
-        HeadReader { head: self, now, forecasts: None }
+        HeadReader { head: self, now, forecasts: None, past_runs: None }
     }
 }
 
@@ -30,6 +31,12 @@ impl<'h> HeadReader<'h> {
     #[must_use]
     pub const fn with_forecasts(self, forecasts: &'h PolicyForecasts) -> HeadReader<'h> {
         HeadReader { forecasts: Some(forecasts), ..self }
+    }
+
+    /// The same, with the run times of these jobs.
+    #[must_use]
+    pub const fn with_past_runs(self, past_runs: &'h PastRuns) -> HeadReader<'h> {
+        HeadReader { past_runs: Some(past_runs), ..self }
     }
 
     /// What the policy forecast of a job that is still in the queue.

@@ -54,34 +54,21 @@ impl HeadReader<'_> {
         self.forecasts?.slowdown(id).filter(|it| is_by(it, &self.head.sharing_with(id, job)))
     }
 
-    /// The estimate made at submission, corrected by what the job itself reports.
+    /// What is expected of a job, as far as there is evidence for it.
     fn predicted(&self, id: JobId, job: &Job, progress: Option<&Progress>) -> Option<JobPrediction> {
-        let estimate = self.head.submissions[&id.number].estimate.as_ref();
-        let expected = self.forecast(id);
-        let running = job.live_attempt();
-        let by_progress = || Some(progress?.at + progress?.remaining()?);
-        let there = job.last_attempt().and_then(|it| it.attempt.expected_runtime);
-        let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
-        let by_estimate = || Some((running?.started_at + runtime?).max(self.now));
+        let submission = &self.head.submissions[&id.number];
+        let memory = submission.estimate.as_ref().and_then(|it| it.gpu_memory);
         let predicted = JobPrediction {
-            iterations: estimate.and_then(|it| it.iterations),
-            runtime,
             slowdown: self.predicted_slowdown(id, job),
-            gpu_memory: estimate
-                .and_then(|it| it.gpu_memory)
-                .filter(|_| job.exclusive_from_attempt.is_none()),
-            starts_at: expected.and_then(|it| it.starts_at),
-            ends_at: match running {
-                Some(_) => by_progress().or_else(by_estimate),
-                None => expected.and_then(|it| it.ends_at),
-            },
+            gpu_memory: memory.filter(|_| job.exclusive_from_attempt.is_none()),
+            ..self.expected_times(id, job, submission, progress)
         };
         (predicted != JobPrediction::default()).then_some(predicted)
     }
 
     /// The slowdown by the jobs that it shares devices with now, or else the one predicted when it was
     /// placed.
-    fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
+    pub(crate) fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
         if let Some(slowdown) = self.colocation_slowdown_of(id, job) {
             return Some(slowdown.predicted.expected);
         }
@@ -185,7 +172,7 @@ impl Head {
         held.map(|(_, bytes)| *bytes).reduce(|sum, more| sum + more).filter(|_| rank.is_live())
     }
 
-    fn progress_of(&self, id: JobId, job: &Job) -> Option<Progress> {
+    pub(crate) fn progress_of(&self, id: JobId, job: &Job) -> Option<Progress> {
         let attempt = job.last_attempt()?.attempt;
         self.volatile.progress.get(&id.attempt(attempt.number)).or(attempt.progress.as_ref()).cloned()
     }

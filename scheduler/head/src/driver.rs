@@ -219,6 +219,7 @@ impl Driver {
     fn read(&self, now: Time, query: Query) {
         let head = &self.parts.head;
         let reader = head.at(now).with_forecasts(self.forecast_cache.forecasts());
+        let reader = reader.with_past_runs(self.parts.estimates.past_runs());
         match query {
             Query::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
             Query::List(filter, reply_to) => reply_to.send(reader.list(&filter)),

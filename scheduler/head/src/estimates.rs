@@ -11,7 +11,7 @@ mod no_forest;
 #[cfg(test)]
 mod tests;
 
-use cohabit_policy::{CompletedRun, JobFeatures};
+use cohabit_policy::{CompletedRun, JobFeatures, PastRuns};
 use cohabit_types::{JobRecord, Submit, Time};
 
 #[cfg(feature = "learned")]
@@ -25,12 +25,22 @@ pub(crate) const MAX_TRAINING_JOBS: u32 = 20_000;
 /// Estimates jobs.
 pub(crate) struct Estimates {
     source: EstimateSource,
+    /// What people are told of run times.
+    past_runs: PastRuns,
 }
 
 impl Estimates {
     /// Learns from these jobs, the oldest first; may take a second.
     pub(crate) fn learned_from(past: &[JobRecord]) -> Estimates {
-        Estimates { source: EstimateSource::learned_from(&all_completed(past)) }
+        let completed = all_completed(past);
+        let mut past_runs = PastRuns::default();
+        past_runs.learn(&completed);
+        Estimates { source: EstimateSource::learned_from(&completed), past_runs }
+    }
+
+    /// The run times of the newest jobs of each kind.
+    pub(crate) const fn past_runs(&self) -> &PastRuns {
+        &self.past_runs
     }
 
     /// Sets the estimate of the job, if there is one.
@@ -40,7 +50,9 @@ impl Estimates {
 
     /// Learns from jobs that ended, the oldest first. A fit that takes long runs on a thread of its own.
     pub(crate) fn learn(&mut self, ended: &[JobRecord]) {
-        self.source.learn(&all_completed(ended));
+        let completed = all_completed(ended);
+        self.past_runs.learn(&completed);
+        self.source.learn(&completed);
     }
 }
 

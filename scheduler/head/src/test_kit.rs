@@ -189,7 +189,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         state: JobState::Completed,
         reason_code: ReasonCode::Completed,
         reason: String::new(),
-        work: "train --fast".into(),
+        work: "/bin/train --fast".into(),
         demand: Demand::default(),
         priority: 0,
         time_limit: None,

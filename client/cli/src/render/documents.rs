@@ -102,10 +102,13 @@ struct RankDocument {
 pub(crate) struct PredictionDocument {
     iterations: Option<u64>,
     runtime_s: Option<f64>,
+    runtime_between_s: Option<[f64; 2]>,
+    runs: Option<u32>,
     slowdown: Option<f64>,
     gpu_memory: Option<u64>,
     starts_at: Option<String>,
     ends_at: Option<String>,
+    ends_between: Option<[String; 2]>,
 }
 
 #[derive(Debug, Serialize)]
@@ -179,10 +182,13 @@ impl From<&JobPrediction> for PredictionDocument {
         PredictionDocument {
             iterations: predicted.iterations,
             runtime_s: predicted.runtime.map(Span::as_secs_f64),
+            runtime_between_s: predicted.runtime_between.map(|both| both.map(Span::as_secs_f64)),
+            runs: predicted.runs,
             slowdown: predicted.slowdown.map(Slowdown::as_f64),
             gpu_memory: predicted.gpu_memory.map(|memory| memory.0),
             starts_at: predicted.starts_at.map(rfc3339),
             ends_at: predicted.ends_at.map(rfc3339),
+            ends_between: predicted.ends_between.map(|both| both.map(rfc3339)),
         }
     }
 }

@@ -7,6 +7,7 @@ use cohabit_client::types::{
 use cohabit_console::{format_number, printable_line};
 use jiff::tz::TimeZone;
 
+use super::expected_times::{end, run_time};
 use super::jobs_table::{gpus, runtime};
 use super::local_time;
 use super::progress::progress_text;
@@ -120,11 +121,11 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
     let Some(predicted) = &job.predicted else { return String::new() };
     let parts = [
         predicted.iterations.map(|count| format!("{count} iterations")),
-        predicted.runtime.map(|span| format!("run time {span}")),
+        run_time(predicted).map(|span| format!("run time {span}")),
         predicted.slowdown.map(|slowdown| format!("slowdown {slowdown:.2}")),
         predicted.gpu_memory.map(|memory| format!("{memory} of GPU memory")),
         predicted.starts_at.map(|time| format!("starts {}", local_time(time, zone))),
-        predicted.ends_at.map(|time| format!("ends {}", local_time(time, zone))),
+        end(predicted, zone).map(|time| format!("ends {time}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -1,13 +1,12 @@
 //! The table of jobs, for `list` and `wait`.
 
-use cohabit_client::types::{
-    Demand, GpuRequest, JobPhase, JobRecord, JobState, Progress, Slowdown, Span, Time,
-};
+use cohabit_client::types::{Demand, GpuRequest, JobPhase, JobRecord, JobState, Slowdown, Span, Time};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
 use comfy_table::Row;
 use jiff::tz::TimeZone;
 
+use super::expected_times::eta;
 use super::progress::progress_text;
 use super::{local_time, states};
 
@@ -66,7 +65,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
         .add_cell(cell(&job.user))
         .add_cell(states::state(job.state))
         .add_cell(cell(runtime(job, now).map_or(String::new(), |span| span.to_string())))
-        .add_cell(cell(remaining(job, now).map_or(String::new(), |span| span.to_string())))
+        .add_cell(cell(eta(job, now)))
         .add_cell(cell(job.nodes().join(",")))
         .add_cell(cell(detail(job)));
     row
@@ -84,15 +83,6 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
 /// The run time of the latest attempt.
 pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
     Some(job.ended_at.unwrap_or(now).since(job.started_at?))
-}
-
-/// The remaining time: by the progress of the job, or else by its prediction.
-pub(crate) fn remaining(job: &JobRecord, now: Time) -> Option<Span> {
-    if job.state.is_terminal() {
-        return None;
-    }
-    let by_progress = job.progress.as_ref().and_then(Progress::remaining);
-    by_progress.or_else(|| Some(job.predicted.as_ref()?.ends_at?.since(now)))
 }
 
 /// Members of an array, progress, or the reason why the job is waiting or ended.

@@ -10,6 +10,7 @@ pub(crate) mod code_diff;
 pub(crate) mod code_documents;
 pub(crate) mod code_stat;
 pub(crate) mod documents;
+pub(crate) mod expected_times;
 pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;
 pub(crate) mod model_documents;

@@ -91,8 +91,11 @@ pub(crate) fn running() -> JobRecord {
             gpu_memory: None,
             iterations: Some(1_000),
             runtime: Some(Span::from_secs(600)),
+            runtime_between: Some([Span::from_secs(420), Span::from_secs(900)]),
+            runs: Some(14),
             starts_at: Some(at(10)),
             ends_at: Some(at(610)),
+            ends_between: Some([at(430), at(910)]),
         }),
         progress: Some(Progress { step: 420, total: Some(1_000), rate: Some(2.5), metrics, at: at(100) }),
         ..pending()

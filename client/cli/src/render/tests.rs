@@ -1,6 +1,6 @@
 //! Snapshots of tables and documents.
 
-use cohabit_client::types::{JobPrediction, JobRecord, JobState, Span};
+use cohabit_client::types::{JobPrediction, JobRecord, JobState};
 use cohabit_console::{Colour, Screen, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -9,9 +9,10 @@ use super::change_results::describe_change_result;
 use super::documents::{
     ChangeDocument, ChangeListDocument, JobDocument, JobListDocument, TokenDocument, TokenListDocument,
 };
+use super::expected_times::eta;
 use super::hostile_text::assert_printable;
 use super::job_sheet::job_sheet;
-use super::jobs_table::{ColumnSet, jobs_table, remaining};
+use super::jobs_table::{ColumnSet, jobs_table};
 use super::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use super::nodes_table::{nodes_table, refused_workers};
 use super::samples::{array, at, failed, nodes, pending, refused, running, tokens};
@@ -42,8 +43,22 @@ fn a_pending_job_lists_the_time_until_its_predicted_end() {
     let predicted =
         JobPrediction { starts_at: Some(at(160)), ends_at: Some(at(220)), ..JobPrediction::default() };
     let expected = JobRecord { predicted: Some(predicted), ..pending() };
-    assert_eq!(remaining(&expected, at(100)), Some(Span::from_secs(120)));
-    assert_eq!(remaining(&JobRecord { state: JobState::Cancelled, ..expected }, at(100)), None);
+    assert_eq!(eta(&expected, at(100)), "2 min 0 s");
+    assert_eq!(eta(&JobRecord { state: JobState::Cancelled, ..expected }, at(100)), "");
+}
+
+#[test]
+fn the_time_until_the_end_is_a_range_or_unknown_unless_the_job_reports_it() {
+    let after = |predicted| eta(&JobRecord { predicted: Some(predicted), ..running() }, at(100));
+    let by_runs = JobPrediction {
+        ends_at: Some(at(1_000)),
+        ends_between: Some([at(700), at(2_500)]),
+        ..JobPrediction::default()
+    };
+    assert_eq!(after(by_runs), "10–40 min");
+    assert_eq!(after(JobPrediction { ends_at: Some(at(141)), ..JobPrediction::default() }), "41 s");
+    assert_eq!(after(JobPrediction::default()), "unknown");
+    assert_eq!(eta(&pending(), at(100)), "", "it has not started");
 }
 
 #[test]

@@ -40,9 +40,11 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
                     story: it.history.into_iter().filter_map(JobEvent::of).collect(),
                 })
             }
-            Query::Consider(spec) => {
-                self.0.dry_run(context, Box::new((*spec).into())).await.map(Answer::Considered)
-            }
+            Query::Consider(spec) => self
+                .0
+                .dry_run(context, Box::new((*spec).into()))
+                .await
+                .map(|it| Answer::Considered(Box::new((*it).into()))),
             Query::Nodes => {
                 let nodes = self.0.nodes(context).await;
                 nodes.map(|nodes| Answer::Nodes(nodes.into_iter().map(Into::into).collect()))

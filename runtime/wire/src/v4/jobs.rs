@@ -2,12 +2,13 @@
 //! field may change.
 
 use cohabit_types::{
-    self as types, ArraySummary, AttemptId, Bytes, Cause, DeviceId, Enforcement, JobId, JobPrediction,
-    JobState, Outcome, Progress, RankId, RankRecord, Share, Signal, Slowdown, Span, Time, TrainingSpec,
+    self as types, ArraySummary, AttemptId, Bytes, Cause, DeviceId, Enforcement, JobId, JobState, Outcome,
+    Progress, RankId, RankRecord, Share, Signal, Slowdown, Span, Time, TrainingSpec,
 };
 use serde::{Deserialize, Serialize};
 
 use super::demand::Demand;
+use super::predictions::JobPrediction;
 
 /// The record of a job, an array as a whole, or a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -326,7 +327,7 @@ impl From<types::JobRecord> for JobRecord {
             ended_at: record.ended_at,
             sharing_with: record.sharing_with,
             trained: record.trained,
-            predicted: record.predicted,
+            predicted: record.predicted.map(Into::into),
             slowdown_measured: record.slowdown_measured,
             progress: record.progress,
             array: record.array,

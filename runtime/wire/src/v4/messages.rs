@@ -3,14 +3,15 @@
 use std::fmt;
 
 use cohabit_types::{
-    self as types, Bytes, ChangeResult, DryRun, Filter, JobId, JobRef, JobRevision, ModelChoice, Refusal,
-    Role, Span, Time,
+    self as types, Bytes, ChangeResult, Filter, JobId, JobRef, JobRevision, ModelChoice, Refusal, Role, Span,
+    Time,
 };
 use serde::{Deserialize, Serialize};
 
 use super::JobSpec;
 use super::jobs::{JobEvent, JobRecord, ListPage};
 use super::node::NodeRecord;
+use super::predictions::DryRun;
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

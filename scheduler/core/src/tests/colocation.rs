@@ -42,6 +42,7 @@ fn shown(test: &TestHead, number: u64) -> (Option<u32>, Option<u32>) {
 
 /// A dry run with a sharing policy and a slowdown reporter without measurements.
 fn considered(test: &TestHead, submit: Submit) -> DryRun {
+    let past_runs = runs_like(&submit.spec, 100);
     let imagined = test.head.prepare_dry_run(test.now, &ada(), submit).unwrap();
     let (view, mut foresight) = (test.head.view(test.now), SlowdownReporter::default());
     let mut policy = parse_policy("first-fit-sharing").unwrap();
@@ -55,7 +56,7 @@ fn considered(test: &TestHead, submit: Submit) -> DryRun {
         place,
         forecast: expected(&view, &imagined.job),
     };
-    test.head.finish_dry_run(&imagined, &thought)
+    test.head.finish_dry_run(&imagined, &thought, &past_runs)
 }
 
 fn expected(view: &View, job: &PendingJob) -> Option<JobForecast> {
@@ -140,8 +141,11 @@ fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
     test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
     let dry_run = considered(&test, submit(gpus(1)));
     assert_eq!((dry_run.place, dry_run.slowdown, dry_run.neighbors), (None, None, vec![]));
-    let later = |secs| Some(test.now + Span::from_secs(secs));
-    assert_eq!((dry_run.predicted.starts_at, dry_run.predicted.ends_at), (later(100), later(200)));
+    let after = |time: Option<cohabit_types::Time>| time.map(|it| it.since(test.now).as_secs_f64().round());
+    assert_eq!(
+        (after(dry_run.predicted.starts_at), after(dry_run.predicted.ends_at)),
+        (Some(100.0), Some(200.0))
+    );
     let sentence = "needs 1 free GPU on one node; the best node has 0 free";
     assert!(dry_run.reason.starts_with(sentence), "{}", dry_run.reason);
 }
@@ -154,7 +158,9 @@ fn a_dry_run_of_an_ineligible_job_has_a_reason_and_a_placement() {
     let dry_run = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
     assert!(dry_run.place.is_some());
     assert_eq!(dry_run.reason, "it is waiting for job 1 to end");
-    assert_eq!((dry_run.predicted.starts_at, dry_run.predicted.runtime), (None, Some(Span::from_secs(100))));
+    assert_eq!((dry_run.predicted.starts_at, dry_run.predicted.runs), (None, Some(5)));
+    let runtime = dry_run.predicted.runtime.unwrap().as_secs_f64();
+    assert!((runtime - 100.0).abs() < 0.001, "{runtime}");
     let held = considered(&test, submit(JobSpec { held: true, ..gpus(1) }));
     assert_eq!(held.reason, "it is on hold: release it to let it run");
     test.ended(rank(1, 1), Outcome::Exited(0), None);

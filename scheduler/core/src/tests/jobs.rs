@@ -408,12 +408,14 @@ fn explanations_are_sentences_with_numbers() {
     [
       [
         "Job 1 is RUNNING; attempt 1 started 1 min 30 s ago.",
-        "It is running on node1. (running)"
+        "It is running on node1. (running)",
+        "Expected end: unknown, because it does not report how many steps it takes, and fewer than 3 jobs like it have completed."
       ],
       [
         "Job 3 is PENDING; it was submitted 1 min 30 s ago.",
         "Needs 1 free GPU on one node; the best node has 0 free. 1 job is ahead in the queue. (waiting_for_devices)",
-        "1 job is running."
+        "1 job is running.",
+        "Expected run time: unknown, because fewer than 3 jobs like it have completed."
       ]
     ]
     "#);

@@ -1,6 +1,6 @@
 //! The test kit: a head with a policy, and the effects since the last look at them.
 
-use cohabit_policy::{Policy, View, forecast, parse_policy};
+use cohabit_policy::{CompletedRun, JobFeatures, PastRuns, Policy, View, forecast, parse_policy};
 use cohabit_types::{
     Array, Bytes, ChangeResult, ClientRequestId, ColocationSlowdown, Demand, Device, DeviceId, DeviceKind,
     GpuRequest, HeldRank, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord,
@@ -19,6 +19,8 @@ pub(crate) struct TestHead {
     view: View,
     pub(crate) tracker: ViewTracker,
     pub(crate) forecasts: PolicyForecasts,
+    /// Completed runs.
+    pub(crate) past_runs: PastRuns,
     /// What the policy says about jobs on the same devices.
     slowdowns: Vec<ColocationSlowdown>,
     effects: Vec<Effect>,
@@ -101,6 +103,7 @@ impl TestHead {
             view: View::default(),
             tracker: ViewTracker::default(),
             forecasts: PolicyForecasts::default(),
+            past_runs: PastRuns::default(),
             slowdowns: Vec::new(),
             effects: Vec::new(),
         };
@@ -261,7 +264,7 @@ impl TestHead {
 
     /// The head's answers now, with the latest forecasts.
     pub(crate) fn reader(&self) -> HeadReader<'_> {
-        self.head.at(self.now).with_forecasts(&self.forecasts)
+        self.head.at(self.now).with_forecasts(&self.forecasts).with_past_runs(&self.past_runs)
     }
 
     pub(crate) fn record(&self, job: JobId) -> JobRecord {
@@ -271,4 +274,14 @@ impl TestHead {
     pub(crate) fn state(&self, job: JobId) -> JobState {
         self.record(job).state
     }
+}
+
+/// Five completed runs of jobs with this specification, by ada, of so many seconds each.
+pub(crate) fn runs_like(spec: &JobSpec, secs: u64) -> PastRuns {
+    let mut past_runs = PastRuns::default();
+    let features = JobFeatures::of("ada", spec, Time::EPOCH);
+    let runtime = Span::from_secs(secs);
+    let run = CompletedRun { features, ended_at: Time::EPOCH, runtime, iterations: None };
+    past_runs.learn(&vec![run; 5]);
+    past_runs
 }

@@ -8,6 +8,7 @@ mod archive;
 mod arrays;
 mod colocation;
 mod devices;
+mod expected_times;
 mod gpu_faults;
 mod invariants;
 mod isolation;

@@ -1,6 +1,6 @@
 //! The limit on the jobs that one user runs at once.
 
-use cohabit_policy::{Action, Plan};
+use cohabit_policy::{Action, PastRuns, Plan};
 use cohabit_types::{
     DeviceId, JobChange, JobEventKind, JobId, JobSpec, JobState, Outcome, Placement, Principal,
     RankPlacement, ReasonCode, Reply, Report, Request, Role, Share, Span, Submit, Time,
@@ -111,7 +111,7 @@ fn a_job_that_gets_no_place_gives_way_when_it_is_held() {
     let submit = Submit { spec: gpus(1), idempotency_key: None, estimate: None };
     let reason = |by: Principal| {
         let job = test.head.prepare_dry_run(test.now, &by, submit.clone()).unwrap();
-        test.head.finish_dry_run(&job, &unlikely()).reason
+        test.head.finish_dry_run(&job, &unlikely(), &PastRuns::default()).reason
     };
     assert!(reason(ada()).contains("ahead of it reach max-running-jobs (1)"), "{}", reason(ada()));
     assert!(reason(bob()).contains("runs 1 job, as many as"), "{}", reason(bob()));

@@ -91,7 +91,9 @@ impl Driver {
     pub(super) fn finish_dry_run(&self, finished: FinishedDryRun) {
         let FinishedDryRun { job, result, reply_to } = finished;
         reply_to.send(match result {
-            Ok(result) => Ok(Box::new(self.parts.head.finish_dry_run(&job, &result))),
+            Ok(result) => {
+                Ok(Box::new(self.parts.head.finish_dry_run(&job, &result, self.parts.estimates.past_runs())))
+            }
             Err(problem) => {
                 let message = format!("the policy did not answer where the job would go: {problem}");
                 Err(Refusal::new(RefusalCode::Unavailable, message))

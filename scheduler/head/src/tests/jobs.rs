@@ -119,20 +119,23 @@ async fn a_retried_submission_creates_one_job() {
     assert_eq!(first, again);
 }
 
-#[cfg(feature = "learned")]
 #[tokio::test]
 async fn the_runtime_of_the_last_jobs_is_the_estimate_of_the_next() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
-    client.submit().await;
-    worker.run_one(Outcome::Exited(0)).await;
+    for _ in 0..3 {
+        client.submit().await;
+        worker.run_one(Outcome::Exited(0)).await;
+    }
     let learned = client.submit().await;
-    let expected = client.show(learned).await.predicted.and_then(|predicted| predicted.runtime);
-    assert!(expected.is_some());
+    let expected = client.show(learned).await.predicted.unwrap();
+    assert_eq!(expected.runs, Some(3));
+    assert!(expected.runtime.is_some() && expected.runtime_between.is_some(), "{expected:?}");
     let head = head.restarted().await;
     let client = head.admin().await;
     let relearned = client.submit().await;
-    assert_eq!(client.show(relearned).await.predicted.and_then(|it| it.runtime), expected);
+    let predicted = client.show(relearned).await.predicted.unwrap();
+    assert_eq!((predicted.runtime, predicted.runtime_between), (expected.runtime, expected.runtime_between));
 }
 
 #[tokio::test]

@@ -106,12 +106,18 @@ pub(crate) struct StoredTrainingSpec {
 pub(crate) struct StoredJobPrediction {
     iterations: Option<u64>,
     runtime: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    runtime_between: Option<[Span; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    runs: Option<u32>,
     #[serde(default)]
     slowdown: Option<Slowdown>,
     #[serde(default)]
     gpu_memory: Option<Bytes>,
     starts_at: Option<Time>,
     ends_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends_between: Option<[Time; 2]>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use cohabit_types::{
 use super::samples::{at, code, demands, gpu, progress};
 
 /// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot,
-/// and of a child of an application.
+/// of a child of an application, and of one of which earlier runs tell something.
 pub(super) fn records() -> Vec<JobRecord> {
     let plain = JobRecord {
         id: JobId::new(7),
@@ -50,7 +50,16 @@ pub(super) fn records() -> Vec<JobRecord> {
         work: "actor of application 3".into(),
         ..in_snapshot.clone()
     };
-    vec![full_record(&plain), plain, array, in_snapshot, child]
+    let by_runs = JobPrediction {
+        runtime: Some(Span::from_secs(60)),
+        runtime_between: Some([Span::from_secs(40), Span::from_secs(90)]),
+        runs: Some(14),
+        ends_at: Some(at(61)),
+        ends_between: Some([at(41), at(91)]),
+        ..JobPrediction::default()
+    };
+    let by_runs = JobRecord { predicted: Some(by_runs), ..plain.clone() };
+    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs]
 }
 
 fn full_record(plain: &JobRecord) -> JobRecord {
@@ -105,6 +114,7 @@ fn full_record(plain: &JobRecord) -> JobRecord {
             gpu_memory: Some(Bytes(3 << 30)),
             starts_at: Some(at(1)),
             ends_at: Some(at(61)),
+            ..JobPrediction::default()
         }),
         slowdown_measured: Some(Slowdown(1_250)),
         progress: Some(progress()),

@@ -18,6 +18,8 @@ pub struct JobFeatures {
     pub user: String,
     /// Its group of recurring jobs; its name where it has none.
     pub group: String,
+    /// The command as typed.
+    pub command: String,
     /// The time of its submission.
     pub submitted_at: Time,
     /// Devices on all nodes together, in thousandths.
@@ -91,7 +93,8 @@ impl JobFeatures {
     #[must_use]
     pub fn of(user: &str, spec: &JobSpec, submitted_at: Time) -> JobFeatures {
         let group = spec.group.as_ref().unwrap_or(&spec.name);
-        JobFeatures::from_parts(user, group, submitted_at, &spec.demand, TrainingSpec::of(spec))
+        let command = spec.entrypoint.title();
+        JobFeatures::from_parts(user, (group, command), submitted_at, &spec.demand, TrainingSpec::of(spec))
     }
 
     /// The features of a job that was submitted already.
@@ -99,12 +102,13 @@ impl JobFeatures {
     pub fn from_record(record: &JobRecord) -> JobFeatures {
         let group = record.group.as_ref().unwrap_or(&record.name);
         let trained = record.trained.clone();
-        JobFeatures::from_parts(&record.user, group, record.submitted_at, &record.demand, trained)
+        let named = (group.as_str(), record.work.clone());
+        JobFeatures::from_parts(&record.user, named, record.submitted_at, &record.demand, trained)
     }
 
     fn from_parts(
         user: &str,
-        group: &str,
+        (group, command): (&str, String),
         submitted_at: Time,
         demand: &Demand,
         trained: TrainingSpec,
@@ -112,7 +116,17 @@ impl JobFeatures {
         let TrainingSpec { model, batch_size, replicas, iterations, .. } = trained;
         let (user, group) = (user.to_owned(), group.to_owned());
         let devices_milli = demand.total_milli();
-        JobFeatures { user, group, submitted_at, devices_milli, model, batch_size, replicas, iterations }
+        JobFeatures {
+            user,
+            group,
+            command,
+            submitted_at,
+            devices_milli,
+            model,
+            batch_size,
+            replicas,
+            iterations,
+        }
     }
 
     /// What the user states; `None` where the user states nothing.

@@ -80,8 +80,14 @@ impl<'v> FreePool<'v> {
 
     fn end_of(&self, job: &RunningJob) -> (Time, u64, EstimateBasis) {
         let profile = Profile::flat(&job.demand, &job.traits);
-        let is_known = job.ends_at.is_some() || job.phase == RunPhase::Stopping;
-        let basis = if is_known { EstimateBasis::Estimate } else { profile.basis };
+        let expected = job.ends_at.unwrap_or(job.started_at + profile.runtime);
+        let basis = match job.phase {
+            RunPhase::Stopping => EstimateBasis::Estimate,
+            // What should have ended already tells nothing about its end.
+            RunPhase::Running if expected <= self.now => EstimateBasis::Guess,
+            RunPhase::Running if job.ends_at.is_some() => EstimateBasis::Estimate,
+            RunPhase::Running => profile.basis,
+        };
         (estimate_end(job, profile.runtime, self.now), self.taken_by(&job.demand), basis)
     }
 

@@ -4,8 +4,12 @@
 
 mod estimator;
 mod job_forecast;
+mod past_runs;
+mod run_times;
 mod slowdown_reporter;
 
 pub use estimator::{CompletedRun, Estimator, JobFeatures, UserEstimator, work_time};
 pub use job_forecast::{JobForecast, forecast};
+pub use past_runs::{KnownRunTimes, PastRuns};
+pub use run_times::{RemainingTime, RunTimeDistribution};
 pub use slowdown_reporter::{DryRunResult, SlowdownReporter};

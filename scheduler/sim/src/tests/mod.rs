@@ -1,5 +1,6 @@
 //! Tests of the simulator's parts, and named scenarios.
 
+mod calibration;
 mod checkers;
 #[cfg(feature = "learned")]
 mod evaluation;

@@ -15,6 +15,8 @@ mod job;
 mod openb;
 mod pai;
 mod philly;
+#[cfg(test)]
+pub(crate) mod published;
 mod rows;
 mod synthetic;
 #[cfg(test)]

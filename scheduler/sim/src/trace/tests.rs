@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use cohabit_types::{Bytes, Span};
 
+use super::published::{published, read_published};
 use super::*;
 
 fn read_as(format: Option<TraceFormat>, text: &str) -> Result<Trace, TraceError> {
@@ -360,22 +360,6 @@ fn a_row_of_several_lines_is_reported_by_its_first() {
     let trace = read_as(None, text).unwrap();
     assert_eq!(trace.jobs[0].user, "two\nlines");
     assert_eq!(trace.skipped.iter().map(|skipped| skipped.line).collect::<Vec<_>>(), [4, 7]);
-}
-
-/// The published trace, if it lies in `shared/data` above the repository.
-#[expect(clippy::print_stderr, reason = "a test that is skipped has to say so")]
-fn published(file: &str) -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = here.ancestors().map(|folder| folder.join("shared/data").join(file)).find(|it| it.exists());
-    if found.is_none() {
-        eprintln!("skipped: there is no shared/data/{file} above {}", here.display());
-    }
-    found
-}
-
-fn read_published(file: &str, throughputs: Option<Throughputs>) -> Option<Trace> {
-    let file = File::open(published(file)?).unwrap();
-    Some(read(file, &ReadOptions { throughputs, ..ReadOptions::default() }).unwrap())
 }
 
 #[test]

@@ -52,10 +52,13 @@ fn joins() -> DryRun {
         predicted: JobPrediction {
             iterations: Some(1_000),
             runtime: Some(Span::from_secs(600)),
+            runtime_between: Some([Span::from_secs(420), Span::from_secs(900)]),
+            runs: Some(14),
             slowdown: Some(Slowdown(1_120)),
             gpu_memory: Some(Bytes(11 << 30)),
             starts_at: Some(at(100)),
             ends_at: Some(at(772)),
+            ends_between: None,
         },
         slowdown: Some(slowdown_of(15, 12, 1.12, None)),
         neighbors: vec![DryRunNeighbor {

@@ -7,6 +7,7 @@ use cohabit_client::types::{
 use cohabit_console::printable_line;
 use jiff::tz::TimeZone;
 
+use crate::render::expected_times::{end, run_time};
 use crate::render::local_time;
 
 /// Describes the job, where it would run, and at what slowdown.
@@ -92,8 +93,8 @@ fn cost(own: &ColocationSlowdown, neighbors: &[DryRunNeighbor]) -> String {
 fn expected(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
     let parts = [
         predicted.starts_at.map(|time| format!("start {}", local_time(time, zone))),
-        predicted.runtime.map(|span| format!("run time alone {span}")),
-        predicted.ends_at.map(|time| format!("end {}", local_time(time, zone))),
+        run_time(predicted).map(|span| format!("run time alone {span}")),
+        end(predicted, zone).map(|time| format!("end {time}")),
         predicted.gpu_memory.map(|memory| format!("GPU memory {memory}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

@@ -8,7 +8,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use crate::render::jobs_table::{detail, remaining, runtime};
+use crate::render::expected_times::eta;
+use crate::render::jobs_table::{detail, runtime};
 use crate::render::nodes_table::per_cent;
 
 /// The data on the screen.
@@ -125,7 +126,7 @@ fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
         Cell::from(printable_line(&job.user)),
         Cell::from(job.state.word()).style(Style::from(colour(job.state))),
         Cell::from(text(runtime(job, now))),
-        Cell::from(text(remaining(job, now))),
+        Cell::from(eta(job, now)),
         Cell::from(printable_line(&job.nodes().join(",")).into_owned()),
         Cell::from(printable_line(&detail(job)).into_owned()),
     ])

@@ -1,0 +1,36 @@
+//! Expected run times and ends as text: with their range where they rest on earlier runs.
+
+use cohabit_client::types::{JobPhase, JobPrediction, JobRecord, Time, counted, span_range};
+use jiff::tz::TimeZone;
+
+use super::local_time;
+
+/// `10–40 min, from 14 runs like it`.
+pub(crate) fn run_time(predicted: &JobPrediction) -> Option<String> {
+    let Some([least, most]) = predicted.runtime_between else {
+        return predicted.runtime.map(|span| span.to_string());
+    };
+    let runs = predicted.runs.map(|runs| format!(", from {} like it", counted(runs as usize, "run", "runs")));
+    Some(span_range(least, most) + &runs.unwrap_or_default())
+}
+
+/// When a job ends, in this time zone.
+pub(crate) fn end(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
+    if let Some([least, most]) = predicted.ends_between {
+        return Some(format!("between {} and {}", local_time(least, zone), local_time(most, zone)));
+    }
+    predicted.ends_at.map(|time| local_time(time, zone))
+}
+
+/// In how much time a job ends. Of a job that runs, and of which nothing is known, that is said.
+pub(crate) fn eta(job: &JobRecord, now: Time) -> String {
+    let predicted = job.predicted.as_ref().filter(|_| !job.state.is_terminal());
+    let between = predicted.and_then(|it| it.ends_between);
+    let end = predicted.and_then(|it| it.ends_at);
+    match (between, end) {
+        (Some([least, most]), _) => span_range(least.since(now), most.since(now)),
+        (None, Some(end)) => end.since(now).to_string(),
+        (None, None) if job.state.phase() == JobPhase::Placed && job.array.is_none() => "unknown".to_owned(),
+        (None, None) => String::new(),
+    }
+}
