@@ -67,7 +67,8 @@ impl Client {
             let (spec, key) = (Box::new(submission.spec().clone()), submission.key().to_owned());
             async move { to.service.submit(short_call_context(), spec, Some(key)).await }
         };
-        Ok(self.job(self.call(ask).await?.job))
+        let receipt = self.call(ask).await?;
+        Ok(JobHandle::new(self.clone(), receipt.job).with_notes(receipt.notes))
     }
 
     /// A handle for a job that was submitted before. Whether there is such a job shows when it is used.

@@ -1,5 +1,7 @@
 //! A handle for one job: the methods of a client that concern one job.
 
+use std::sync::Arc;
+
 use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, Progress};
 use futures::stream::BoxStream;
 
@@ -11,11 +13,22 @@ use crate::{Error, LogOptions};
 pub struct JobHandle {
     client: Client,
     id: JobId,
+    notes: Arc<[String]>,
 }
 
 impl JobHandle {
     pub(crate) fn new(client: Client, id: JobId) -> JobHandle {
-        JobHandle { client, id }
+        JobHandle { client, id, notes: Arc::default() }
+    }
+
+    pub(crate) fn with_notes(self, notes: Vec<String>) -> JobHandle {
+        JobHandle { notes: notes.into(), ..self }
+    }
+
+    /// What the head has to say about the job that this handle submitted, for people: nothing that stops it.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Its number.

@@ -89,6 +89,8 @@ pub enum Reply {
         job: JobId,
         /// How many members it has; 1 for a plain job.
         members: u64,
+        /// What whoever submits it should know, for people.
+        notes: Vec<String>,
     },
     /// The result of the change, for each job in the order asked.
     Changed(Vec<(JobId, ChangeResult)>),
@@ -99,12 +101,14 @@ pub enum Reply {
 }
 
 /// A job that the head has taken in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmitReceipt {
     /// The job, or the array as a whole.
     pub job: JobId,
     /// How many members it has; 1 for a plain job.
     pub members: u64,
+    /// What whoever submits it should know, for people: sentences without a full stop.
+    pub notes: Vec<String>,
 }
 
 /// The result of a change to one job.

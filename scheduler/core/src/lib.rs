@@ -66,6 +66,7 @@ mod user_usage;
 mod view_tracker;
 mod volatile;
 mod waiting_queue;
+mod whole_gpu;
 mod workers;
 
 pub use answer::ListPart;

@@ -28,7 +28,8 @@ impl HeadReader<'_> {
             JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), self.placed_reason(job)),
             JobStatus::Ended(end) => return (end.reason, self.end_reason(id, job, end.reason)),
         };
-        match job.isolation_clause().filter(|_| job.state() != JobState::Held) {
+        let clause = job.isolation_clause().or_else(|| self.head.whole_gpu_clause(id, job));
+        match clause.filter(|_| job.state() != JobState::Held) {
             Some(clause) => (code, format!("{why}; {clause}")),
             None => (code, why),
         }

@@ -89,7 +89,11 @@ impl Head {
     pub(crate) fn accepted(&self, number: u64) -> Reply {
         let in_memory = self.submissions.get(&number).map(|it| it.state_counts.values().sum());
         let members = in_memory.or_else(|| Some(self.archive.get(number)?.jobs())).unwrap_or(1);
-        Reply::Accepted { job: JobId::new(number), members }
+        let job = JobId::new(number);
+        let submission = self.submissions.get(&number);
+        let first = submission.and_then(|submission| submission.jobs(number).first().copied()).unwrap_or(job);
+        let notes = submission.zip(self.jobs.get(&first)).map(|(it, job)| self.submission_notes(it, job));
+        Reply::Accepted { job, members, notes: notes.unwrap_or_default() }
     }
 
     /// Whether this is what the submission with this number asked for. Times and environments may differ

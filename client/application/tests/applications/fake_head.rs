@@ -360,7 +360,7 @@ impl ClientService for FakeHead {
         spec: Box<JobSpec>,
         key: Option<String>,
     ) -> Result<SubmitReceipt, Refusal> {
-        Ok(SubmitReceipt { job: self.submit_once(*spec, key)?, members: 1 })
+        Ok(SubmitReceipt { job: self.submit_once(*spec, key)?, members: 1, notes: Vec::new() })
     }
 
     async fn change_jobs(

@@ -25,12 +25,23 @@ pub(super) struct PreparedJob {
 impl PreparedJob {
     /// Submits it, after its code.
     pub(super) async fn submit(&self, client: &Client) -> Result<JobHandle, CommandError> {
-        let Some(code) = &self.code else { return Ok(client.submit(&self.submission).await?) };
+        let Some(code) = &self.code else {
+            let job = client.submit(&self.submission).await?;
+            print_notes(&job);
+            return Ok(job);
+        };
         let (job, upload) = client.submit_with_code(&self.submission, code).await?;
+        print_notes(&job);
         if upload.bytes > SMALL_UPLOAD && io::stderr().is_terminal() {
             output::print_message(&describe_upload(&upload));
         }
         Ok(job)
+    }
+}
+
+fn print_notes(job: &JobHandle) {
+    for note in job.notes() {
+        output::print_message(&format!("note on job {}: {note}", job.id()));
     }
 }
 

@@ -13,7 +13,7 @@ fn submission() -> Submission {
 }
 
 fn accepted(number: u64) -> Turn {
-    Turn::Accepted(SubmitReceipt { job: JobId::new(number), members: 1 })
+    Turn::Accepted(SubmitReceipt { job: JobId::new(number), members: 1, notes: Vec::new() })
 }
 
 fn keys(calls: &[Call]) -> Vec<Option<String>> {

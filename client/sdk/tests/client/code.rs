@@ -349,7 +349,7 @@ fn submission(folder: &Folder) -> Submission {
 async fn a_submission_names_what_was_uploaded_for_it() {
     let (cluster, folder) = (Cluster::new(), Folder::new());
     folder.write("train.py", "print(1)");
-    let accepted = Turn::Accepted(SubmitReceipt { job: JobId::new(7), members: 1 });
+    let accepted = Turn::Accepted(SubmitReceipt { job: JobId::new(7), members: 1, notes: Vec::new() });
     let head = cluster.head([Turn::Refuse(refusal(RefusalCode::NotFound)), accepted]).await;
     let client = cluster.client_of(head.address);
     let code = folder.scan(FileSelection::All).await;

@@ -271,7 +271,7 @@ fn names_are_unique_among_the_live_applications_of_a_user() {
         estimate: None,
     }));
     let reply = test.request(Principal::new("bea", Role::User), by_bea);
-    assert_eq!(reply, Reply::Accepted { job: job(3), members: 1 });
+    assert_eq!(reply, Reply::Accepted { job: job(3), members: 1, notes: vec![] });
     let names =
         |user: &str| -> Vec<String> { test.head.applications(user).into_iter().map(|it| it.name).collect() };
     assert_eq!((names("ada"), names("bea")), (vec!["other".into(), "search".into()], vec!["search".into()]));

@@ -88,7 +88,10 @@ fn a_repeated_submission_finds_its_archived_job_and_another_command_is_refused()
     let Reply::Accepted { job: first, .. } = test.request(ada(), keyed(command())) else { panic!() };
     test.ended(rank(first.number, 1), Outcome::Exited(0), None);
     test.after(AN_HOUR);
-    assert_eq!(test.request(ada(), keyed(command())), Reply::Accepted { job: first, members: 1 });
+    assert_eq!(
+        test.request(ada(), keyed(command())),
+        Reply::Accepted { job: first, members: 1, notes: vec![] }
+    );
     let other = JobSpec::command(vec!["other".into()], "/".into());
     assert!(
         matches!(test.request(ada(), keyed(other)), Reply::Refused(it) if it.code == RefusalCode::Invalid)

@@ -344,3 +344,27 @@ fn jobs_of_two_users_do_not_share_a_device_that_serves_one_at_a_time() {
     again = submit(&mut test, "eve");
     assert_eq!(test.state(again), JobState::Running);
 }
+
+#[test]
+fn a_part_of_a_gpu_without_its_memory_says_that_it_takes_a_whole_one() {
+    let mut test = TestHead::with_devices(1);
+    let mut unstated = part(500);
+    unstated.demand.gpu_memory = None;
+    let notes = |test: &mut TestHead, spec: &JobSpec| match test.try_submit(spec.clone()) {
+        Reply::Accepted { notes, .. } => notes.join(" "),
+        other => panic!("not accepted: {other:?}"),
+    };
+    assert!(notes(&mut test, &unstated).contains("asks for 0.5 of a GPU and gets a whole one"));
+    assert!(notes(&mut test, &unstated).contains("--gpu-mem 20G"));
+    let why = [1, 2].map(|number| test.record(JobId::new(number)).reason);
+    assert!(
+        why[0].ends_with("it has a whole GPU instead of 0.5 of one, because it states no --gpu-mem"),
+        "{why:?}"
+    );
+    assert!(
+        why[1].ends_with("it needs a whole GPU instead of 0.5 of one, because it states no --gpu-mem"),
+        "{why:?}"
+    );
+    assert_eq!(notes(&mut test, &part(500)), "");
+    assert_eq!(test.record(JobId::new(3)).reason.matches("whole GPU").count(), 0);
+}

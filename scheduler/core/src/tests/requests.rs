@@ -23,7 +23,7 @@ fn a_repeated_submission_with_the_same_key_makes_one_job() {
     let again = test.request(ada(), Request::Submit(Box::new(keyed())));
     assert_eq!(first, again);
     let other_user = test.request(root(), Request::Submit(Box::new(keyed())));
-    assert_eq!(other_user, Reply::Accepted { job: job(2), members: 1 });
+    assert_eq!(other_user, Reply::Accepted { job: job(2), members: 1, notes: vec![] });
 }
 
 /// The first job's id would make the user believe that the second one was accepted.
@@ -35,7 +35,7 @@ fn a_key_of_another_command_is_refused() {
     test.request(ada(), keyed(gpus(1)));
     let environment = [("RUN".to_owned(), "2".to_owned())].into();
     let again = test.request(ada(), keyed(JobSpec { environment, ..gpus(1) }));
-    assert_eq!(again, Reply::Accepted { job: job(1), members: 1 });
+    assert_eq!(again, Reply::Accepted { job: job(1), members: 1, notes: vec![] });
     let other = JobSpec::command(vec!["other".into()], "/".into());
     for spec in [other, array(0, 3, None)] {
         let (code, message) = refusal(test.request(ada(), keyed(spec)));

@@ -104,7 +104,9 @@ impl fmt::Display for LogLine<'_, Order> {
 impl fmt::Display for LogLine<'_, Reply> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Reply::Accepted { job, members } => write!(f, "accepted as {job} with {members} member(s)"),
+            Reply::Accepted { job, members, notes: _ } => {
+                write!(f, "accepted as {job} with {members} member(s)")
+            }
             Reply::Changed(verdicts) => {
                 let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done).count();
                 write!(f, "{done} of {} changed", verdicts.len())

@@ -25,7 +25,7 @@ impl ClientSession {
     ) -> Result<SubmitReceipt, Refusal> {
         let submit = Submit { spec, idempotency_key, estimate: None };
         self.request(Request::Submit(Box::new(submit)), |reply| match reply {
-            Reply::Accepted { job, members } => Ok(SubmitReceipt { job, members }),
+            Reply::Accepted { job, members, notes } => Ok(SubmitReceipt { job, members, notes }),
             other @ (Reply::Changed(_) | Reply::Node(_) | Reply::Refused(_)) => Err(other),
         })
         .await
