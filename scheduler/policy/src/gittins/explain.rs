@@ -12,7 +12,8 @@ use super::job::{JobRank, OrderedJob};
 use super::state::OrderState;
 use crate::Proposal;
 
-/// What is expected of a job's rest, and what that is based on.
+/// What the order assumes of a job's rest, and what that is based on: a figure to rank by, which is coarser
+/// than what people are told of run times.
 pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
     let rest = Span::from_secs_f64(rank.rest.typical);
     match evidence {
@@ -23,10 +24,15 @@ pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
                 EstimateOrigin::Estimator => "an estimate of its run time",
             };
             let percent = 100.0 * trust;
-            format!("typically {rest} of work left, by {basis}: {percent:.0}% of such figures come true")
+            format!(
+                "the order assumes {rest} of work left, by {basis}: {percent:.0}% of such figures come true"
+            )
         }
         Evidence::Kind(jobs) => {
-            format!("typically {rest} of work left, from {}", counted(jobs, "job like it", "jobs like it"))
+            format!(
+                "the order assumes {rest} of work left, from {}",
+                counted(jobs, "job like it", "jobs like it")
+            )
         }
         Evidence::Group(jobs) => {
             before_any_like_it(rest, &counted(jobs, "job of its group", "jobs of its group"))
@@ -37,7 +43,7 @@ pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
 }
 
 fn before_any_like_it(rest: Span, jobs: &str) -> String {
-    format!("typically {rest} of work left, from {jobs}, because no job like it has ended yet")
+    format!("the order assumes {rest} of work left, from {jobs}, because no job like it has ended yet")
 }
 
 /// Why a job starts now and there.
@@ -99,7 +105,7 @@ pub(super) fn stop(
     let rest = |rank: &JobRank| Span::from_secs_f64(rank.rest.typical);
     let theirs = state.waiting.entry_of(newcomer_id).map(|entry| rest(&entry.rank)).unwrap_or_default();
     format!(
-        "makes room for job {newcomer_id}, which has typically {theirs} of work left on {}; this job has {}",
+        "makes room for job {newcomer_id}, for which the order assumes {theirs} of work left on {}; this job has {}",
         gpus(newcomer),
         rest(&entry.rank)
     )

@@ -115,7 +115,7 @@ fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
     assert_eq!(
         reason.why,
         "cannot join the jobs on the only GPU with room: its slowdown could reach 1.979, and 1.3 is allowed. \
-         First in the queue. Typically 1 min 24 s of work left, from 30 jobs like it"
+         First in the queue. The order assumes 1 min 24 s of work left, from 30 jobs like it"
     );
 }
 
