@@ -25,7 +25,7 @@ use crate::{Client, Error, JobHandle, Submission};
 ///     .time_limit(Duration::from_secs(3600))
 ///     .env("SEED", "7")
 ///     .build()?;
-/// assert_eq!(submission.spec().name, "python");
+/// assert_eq!(submission.spec().name, "train");
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ impl JobBuilder {
         self
     }
 
-    /// A name for people; the program's by default.
+    /// A name for people; by default that of the script or module in the command, or of the program.
     pub fn name(mut self, name: impl Into<String>) -> JobBuilder {
         self.name = Some(name.into());
         self

@@ -18,7 +18,7 @@ impl Submission {
     /// # Errors
     /// [`Error::InvalidJob`] says what is wrong with it, and what to do.
     pub fn new(spec: JobSpec) -> Result<Submission, Error> {
-        spec.check().map_err(Error::InvalidJob)?;
+        spec.check().and_then(|()| spec.check_name()).map_err(Error::InvalidJob)?;
         Ok(Submission { spec, key: new_key() })
     }
 

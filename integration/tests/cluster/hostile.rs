@@ -32,14 +32,20 @@ fn symbolic_links_in_a_job_directory_are_not_followed() {
 }
 
 #[test]
-fn control_characters_of_a_name_are_not_shown() {
+fn control_characters_are_refused_in_names_and_not_shown_elsewhere() {
     let cluster = Cluster::start(&[]);
-    let job = cluster.submit(&["--hold", "--name", "bad\u{1b}]0;title\u{7}\u{1b}[2Jname"], "true");
-    for arguments in [&["list"][..], &["show", &job], &["explain", &job]] {
+    let name = "bad\u{1b}]0;title\u{7}\u{1b}[2Jname";
+    let refused = cluster.run(&["submit", "--hold", "--name", name, "--", "true"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("give it a name in one line") && refused.stdout.is_empty());
+    let job = cluster.submit(&["--hold"], &format!("echo '{name}'"));
+    let group = cluster.submit(&["--hold", "--group", name], "true");
+    for arguments in [&["list", "--output", "wide"][..], &["show", &job, &group], &["explain", &job]] {
         let shown = cluster.ok(arguments);
         assert!(!shown.contains(['\u{1b}', '\u{7}']), "{arguments:?} showed {shown:?}");
     }
-    assert!(cluster.ok(&["list"]).contains("name"));
+    assert!(!refused.stderr.contains(['\u{1b}', '\u{7}']), "{}", refused.stderr);
+    assert!(cluster.ok(&["show", &job]).contains("sh -c $'echo"));
 }
 
 /// Runs a worker that only its flags tell from others, until it gives up.

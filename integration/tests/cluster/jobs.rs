@@ -237,6 +237,47 @@ fn the_last_job_and_names_are_references() {
 }
 
 #[test]
+fn a_name_of_several_jobs_means_the_newest_to_commands_that_only_read() {
+    let cluster = Cluster::start(&["host:1"]);
+    let first = cluster.submit(&["--name", "train"], "echo first");
+    let second = cluster.submit(&["--name", "train"], "echo second");
+    cluster.end(&first);
+    cluster.end(&second);
+    let said =
+        format!("2 jobs are named 'train': showing the newest, {second}; use the number for another\n");
+    for (command, expected) in [("show", format!("job {second} train")), ("logs", "second\n".into())] {
+        let shown = cluster.run(&[command, "train"]);
+        assert_eq!((shown.code, shown.stderr.as_str()), (0, said.as_str()), "{command}");
+        assert!(shown.stdout.starts_with(&expected), "{command}: {}", shown.stdout);
+    }
+    assert_eq!(cluster.run(&["explain", "train"]).stderr, said);
+    for command in ["requeue", "cancel", "wait"] {
+        let refused = cluster.run(&[command, "train"]);
+        assert_eq!(refused.code, 65, "{command}: {}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("{first}, {second}")), "{command}: {}", refused.stderr);
+    }
+    // One that lives comes before all that have ended.
+    let live = [(); 3].map(|()| cluster.submit(&["--name", "train", "--hold"], "true"));
+    cluster.ok(&["cancel", &live[2]]);
+    let shown = cluster.run(&["show", "train"]);
+    assert!(shown.stdout.starts_with(&format!("job {} train HELD", live[1])), "{}", shown.stdout);
+    assert!(shown.stderr.starts_with("2 jobs are named"), "{}", shown.stderr);
+}
+
+#[test]
+fn a_job_is_named_after_its_script_and_its_command_is_shown_as_typed() {
+    let cluster = Cluster::start(&["host:1"]);
+    let typed = ["submit", "--hold", "--output", "quiet", "--", "bash", "run.sh", "a b"];
+    let job = cluster.ok(&typed).trim().to_owned();
+    let shown = cluster.show(&job);
+    assert_eq!((shown["name"].as_str(), shown["work"].as_str()), (Some("run"), Some("bash run.sh a b")));
+    assert!(cluster.ok(&["show", &job]).contains("bash run.sh 'a b'"));
+    assert!(cluster.ok(&["list", "--output", "wide"]).contains("bash run.sh 'a b'"));
+    let dry_run = cluster.ok(&["submit", "--dry-run", "--", "bash", "run.sh", "a b"]);
+    assert!(dry_run.starts_with("Would submit bash run.sh 'a b' in "), "{dry_run}");
+}
+
+#[test]
 fn a_requeued_job_waits_for_its_other_dependencies() {
     let cluster = Cluster::start(&["host:2"]);
     let go = cluster.path("go");

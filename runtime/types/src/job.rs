@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::job_name::{check_name, default_name};
 use crate::{
     Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Spread,
     Stop, Time,
@@ -121,12 +122,12 @@ impl JobSpec {
         }
     }
 
-    /// A job that runs this command with default settings: one device, one node, no retries.
+    /// A job that runs this command with default settings: one device, one node, no retries. Its name
+    /// is that of the script or module in the command, or of the program.
     #[must_use]
     pub fn command(argv: Vec<String>, workdir: String) -> JobSpec {
-        let name = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
         JobSpec {
-            name: name.unwrap_or_default(),
+            name: default_name(&argv),
             entrypoint: Entrypoint::Command(Command { argv, script: None }),
             demand: Demand::default(),
             launch: LaunchMode::default(),
@@ -175,6 +176,15 @@ impl JobSpec {
             return Err("a time limit of zero would stop the job at once: leave it out for no limit".into());
         }
         self.array.as_ref().map_or(Ok(()), Array::check)
+    }
+
+    /// Refuses a name that is empty or has control characters. A journal may hold jobs with such names, which
+    /// have to stay: so this is checked where a job is submitted, and not by [`JobSpec::check`].
+    ///
+    /// # Errors
+    /// What is wrong and what to do.
+    pub fn check_name(&self) -> Result<(), String> {
+        check_name(&self.name)
     }
 
     fn check_work(&self) -> Result<(), String> {
@@ -236,6 +246,9 @@ mod tests {
             spec.check().unwrap_err()
         };
         assert_eq!(sleeper().check(), Ok(()));
+        let named = JobSpec { name: "a\nb".into(), ..sleeper() };
+        assert_eq!(named.check(), Ok(()), "a journal may hold it");
+        assert!(named.check_name().is_err());
         assert!(refused(|spec| spec.workdir = "here".into()).contains("not absolute"));
         assert!(refused(|spec| spec.time_limit = Some(Span::ZERO)).contains("zero"));
         assert!(

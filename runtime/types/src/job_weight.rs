@@ -2,7 +2,7 @@
 
 use crate::{
     ApplicationWork, Cause, Command, Enforcement, Entrypoint, JobEvent, JobEventKind, JobRecord, JobSpec,
-    ModelDescription, Outcome, RankRecord, RunnerWork,
+    ModelDescription, Outcome, RankRecord, RunnerWork, TrainingSpec,
 };
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
@@ -69,7 +69,7 @@ impl JobRecord {
     #[must_use]
     pub fn weight(&self) -> usize {
         let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
-        let optional = [&self.group, &self.trained.model, &self.trained.precision];
+        let optional = [&self.group, &self.shell_command, &self.trained.model, &self.trained.precision];
         let folder = self.code.as_ref().map(|code| &code.folder);
         let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
         let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
@@ -93,7 +93,8 @@ impl JobRecord {
         for text in [&mut self.name, &mut self.reason, &mut self.work, &mut self.workdir] {
             shorten(text);
         }
-        for text in [&mut self.group, &mut self.trained.model, &mut self.trained.precision] {
+        let TrainingSpec { model, precision, .. } = &mut self.trained;
+        for text in [&mut self.group, &mut self.shell_command, model, precision] {
             text.iter_mut().for_each(shorten);
         }
         self

@@ -25,6 +25,7 @@ mod interference_models;
 mod isolation;
 mod job;
 mod job_history;
+mod job_name;
 mod job_ref;
 mod job_weight;
 mod log;
@@ -43,6 +44,7 @@ mod report;
 mod request;
 mod retry;
 pub mod shared;
+mod shell_quoting;
 mod shortened;
 mod span_range;
 mod state;
@@ -107,6 +109,7 @@ pub use request::{
     RefusalCode, Reply, Request, Submit, SubmitReceipt,
 };
 pub use retry::RetryPolicy;
+pub use shell_quoting::quoted_command;
 pub use shortened::shortened;
 pub use span_range::span_range;
 pub use state::{JobPhase, JobState, ReasonCode};

@@ -27,8 +27,11 @@ pub struct JobRecord {
     pub reason_code: ReasonCode,
     /// Why, for people.
     pub reason: String,
-    /// The command as typed.
+    /// What it runs: program and arguments with spaces between them, or the part of an application.
     pub work: String,
+    /// The command as it can be typed into a shell, where that differs.
+    #[serde(default)]
+    pub shell_command: Option<String>,
     /// What it needs.
     pub demand: Demand,
     /// Its priority.
@@ -205,6 +208,12 @@ impl ArraySummary {
 }
 
 impl JobRecord {
+    /// What it runs, in one line for people: a command is quoted.
+    #[must_use]
+    pub fn command_line(&self) -> &str {
+        self.shell_command.as_deref().unwrap_or(&self.work)
+    }
+
     /// The latest attempt.
     #[must_use]
     pub fn latest(&self) -> Option<&AttemptRecord> {

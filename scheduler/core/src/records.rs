@@ -118,6 +118,7 @@ impl Head {
             reason_code: ReasonCode::WaitingForTurn,
             reason: String::new(),
             work: spec.entrypoint.title(),
+            shell_command: spec.entrypoint.shell_command(),
             demand: spec.demand,
             priority: spec.priority,
             time_limit: spec.time_limit,

@@ -34,8 +34,8 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::{Effect, Event, SnapshotPart};
 use cohabit_types::{
-    ClientRequestId, JobChange, JobId, Order, Principal, Refusal, Reply, Report, Request, Role, Span, Submit,
-    Time, WorkerKey,
+    ClientRequestId, JobChange, JobId, JobSpec, Order, Principal, Refusal, RefusalCode, Reply, Report,
+    Request, Role, Span, Submit, Time, WorkerKey,
 };
 
 use crate::journal::JournalWrite;
@@ -173,7 +173,7 @@ impl Driver {
             return Some(reply);
         }
         if let Request::Submit(submit) = request
-            && let Err(refusal) = check_range(&self.parts.sensitivity, &submit.spec)
+            && let Err(refusal) = self.check_new(&submit.spec)
         {
             return Some(Reply::Refused(refusal));
         }
@@ -183,6 +183,12 @@ impl Driver {
             Request::Submit(_) | Request::Change(..) | Request::Drain(_) | Request::Resume(_) => Ok(()),
         };
         refused.err().map(Reply::Refused)
+    }
+
+    /// Refuses what a journal may hold, and no new job may be.
+    fn check_new(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        spec.check_name().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
+        check_range(&self.parts.sensitivity, spec)
     }
 
     fn check_change_rate(&mut self, user: &str, jobs: &[JobId], now: Instant) -> Result<(), Refusal> {

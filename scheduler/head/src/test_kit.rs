@@ -190,6 +190,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         reason_code: ReasonCode::Completed,
         reason: String::new(),
         work: "/bin/train --fast".into(),
+        shell_command: None,
         demand: Demand::default(),
         priority: 0,
         time_limit: None,

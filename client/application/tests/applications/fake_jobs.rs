@@ -49,6 +49,7 @@ impl FakeJob {
             reason_code: ReasonCode::WaitingForTurn,
             reason: "waits for its turn".into(),
             work: spec.entrypoint.title(),
+            shell_command: None,
             demand: spec.demand,
             priority: 0,
             time_limit: None,

@@ -11,7 +11,7 @@ use crate::values::{self, AmountRange, BeginTime, DependencyArgument, EnvArgumen
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Job")]
 pub(crate) struct JobArguments {
-    /// Name of the job [default: the name of the command]
+    /// Name of the job [default: that of the script or module that the command runs, or of its program]
     #[arg(long, short = 'J')]
     pub(crate) name: Option<String>,
     /// Total number of GPUs on all nodes: 0.5, 1, 4, or 0 for none [default: one per node]

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::absolute;
 use std::process::ExitCode;
 
+use cohabit_client::types::quoted_command;
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_head::{HeadDaemon, HeadError, HeadOptions, RecoveryMode};
 use nix::unistd::gethostname;
@@ -62,7 +63,7 @@ pub(super) fn ready_line(head: &HeadDaemon) -> String {
         "ready: listening on {}; join with: cohabit worker start --join {} --token-file {}",
         head.address(),
         reachable(head.address()),
-        shlex::try_quote(&token_file.display().to_string()).unwrap_or_default(),
+        quoted_command([token_file.display().to_string().as_str()]),
     )
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use cohabit_console::{CommandError, output, with_schema};
 use jiff::tz::TimeZone;
 
+use super::job_reference::resolve;
 use crate::arguments::{OutputFormat, ShowArguments};
 use crate::clock::now;
 use crate::endpoint::connect;
@@ -13,7 +14,7 @@ use crate::render::job_sheet::job_sheet;
 
 pub(super) async fn show(arguments: ShowArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
-    let ids = client.resolve(&arguments.jobs.references).await?;
+    let ids = resolve(&client, &arguments.jobs.references).await?;
     let jobs = client.show(&ids).await?;
     match (arguments.display.output, jobs.as_slice()) {
         (OutputFormat::Json, [job]) => output::print_document(&with_schema(JobDocument::from(job)))?,

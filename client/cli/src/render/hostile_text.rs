@@ -68,6 +68,7 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
         group: Some(text.to_owned()),
         reason: text.to_owned(),
         work: text.to_owned(),
+        shell_command: Some(text.to_owned()),
         workdir: text.to_owned(),
         code: job.code.map(|code| CodeSnapshot { folder: text.to_owned(), ..code }),
         attempts: job.attempts.into_iter().map(|it| attempt(it, text)).collect(),

@@ -23,7 +23,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     let at = |time: Option<Time>| time.map_or(String::new(), |time| local_time(time, zone));
     let length = |span: Option<Span>| span.map_or(String::new(), |span| span.to_string());
     line("reason", format!("{} ({})", job.reason, job.reason_code));
-    line("command", job.work.clone());
+    line("command", job.command_line().to_owned());
     line("user", job.user.clone());
     line("group", job.group.clone().unwrap_or_default());
     line("directory", job.workdir.clone());

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::expected_times::eta;
 use super::progress::progress_text;
+use super::short_name::{LONGEST_LISTED_NAME, short_name};
 use super::{local_time, states};
 
 /// Which columns are shown.
@@ -61,7 +62,7 @@ pub(crate) fn jobs_table(
 fn usual_row(job: &JobRecord, now: Time) -> Row {
     let mut row = Row::new();
     row.add_cell(cell(job.id))
-        .add_cell(cell(&job.name))
+        .add_cell(cell(short_name(&job.name, LONGEST_LISTED_NAME)))
         .add_cell(cell(&job.user))
         .add_cell(states::state(job.state))
         .add_cell(cell(runtime(job, now).map_or(String::new(), |span| span.to_string())))
@@ -77,7 +78,7 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
         .add_cell(cell(job.priority))
         .add_cell(cell(job.group.as_deref().unwrap_or("")))
         .add_cell(cell(local_time(job.submitted_at, zone)))
-        .add_cell(cell(&job.work));
+        .add_cell(cell(job.command_line()));
 }
 
 /// The run time of the latest attempt.

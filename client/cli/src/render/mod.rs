@@ -19,6 +19,7 @@ pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 pub(crate) mod objects_table;
 mod progress;
+pub(crate) mod short_name;
 mod silence;
 pub(crate) mod states;
 pub(crate) mod tasks_table;

@@ -68,6 +68,13 @@ fn a_list_fits_a_terminal() {
 }
 
 #[test]
+fn a_long_name_leaves_the_other_columns_their_room() {
+    let long = JobRecord { name: "name".repeat(75), ..running() };
+    let text = jobs_table(&[long], ColumnSet::Wide, at(100), &TimeZone::UTC, PIPE);
+    assert!(text.contains(&format!("  {}nam…  ada", "name".repeat(9))), "{text}");
+}
+
+#[test]
 fn an_empty_list_is_only_its_headings() {
     let text = jobs_table(&[], ColumnSet::Usual, at(0), &TimeZone::UTC, PIPE);
     assert_eq!(

@@ -472,6 +472,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         reason_code: ReasonCode::WaitingForTurn,
         reason: String::new(),
         work: "train".into(),
+        shell_command: None,
         demand: Demand::default(),
         priority: 0,
         time_limit: None,

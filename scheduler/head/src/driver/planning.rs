@@ -8,7 +8,6 @@ use super::dry_run::FinishedDryRun;
 use super::message::{Message, Query};
 use super::state::Driver;
 use crate::planner::{PlanReply, fall_back};
-use crate::sensitivity::check_range;
 
 impl Driver {
     /// Requests one plan for all that changed since the last request, once the policy knows which sets did
@@ -71,7 +70,7 @@ impl Driver {
         if let Some(refusal) = self.state_check.refusal() {
             return reply_to.send(Err(refusal));
         }
-        if let Err(refusal) = check_range(&self.parts.sensitivity, &spec) {
+        if let Err(refusal) = self.check_new(&spec) {
             return reply_to.send(Err(refusal));
         }
         let now = self.parts.clock.now();

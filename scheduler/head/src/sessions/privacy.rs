@@ -95,6 +95,7 @@ fn private_record(record: JobRecord) -> JobRecord {
         reason_code: record.reason_code,
         reason: record.reason_code.to_string(),
         work: String::new(),
+        shell_command: None,
         demand: record.demand,
         priority: record.priority,
         time_limit: record.time_limit,

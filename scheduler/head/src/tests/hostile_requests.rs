@@ -214,6 +214,19 @@ async fn questions_about_many_jobs_are_refused_or_answered_once_for_each() {
 }
 
 #[tokio::test]
+async fn a_new_job_has_a_name_in_one_line() {
+    let head = TestHead::start().await;
+    let eve = head.user("eve").await;
+    for name in ["a\nb", "", "\u{1b}[2J"] {
+        let refusal = eve.try_submit(held(|spec| spec.name = name.into())).await.unwrap_err();
+        assert_eq!(refusal.code, RefusalCode::Invalid);
+        assert!(refusal.message.starts_with("the name of the job"), "{refusal}");
+        let spec = JobSpec { name: name.into(), ..spec() };
+        assert_eq!(eve.dry_run(spec).await.unwrap_err().message, refusal.message);
+    }
+}
+
+#[tokio::test]
 async fn long_commands_do_not_break_the_list_and_show_tells_them_in_parts() {
     let head = TestHead::start().await;
     let (eve, ada) = (head.user("eve").await, head.user("ada").await);

@@ -27,6 +27,8 @@ pub(crate) struct StoredJobRecord {
     reason_code: types::ReasonCode,
     reason: String,
     work: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shell_command: Option<String>,
     #[serde(with = "As::<StoredDemand>")]
     demand: types::Demand,
     priority: i32,

@@ -8,7 +8,8 @@ use cohabit_types::{
 use super::samples::{at, code, demands, gpu, progress};
 
 /// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot,
-/// of a child of an application, and of one of which earlier runs tell something.
+/// of a child of an application, of one of which earlier runs tell something, and of a command that has to be
+/// quoted.
 pub(super) fn records() -> Vec<JobRecord> {
     let plain = JobRecord {
         id: JobId::new(7),
@@ -19,6 +20,7 @@ pub(super) fn records() -> Vec<JobRecord> {
         reason_code: ReasonCode::CancelledByUser,
         reason: String::new(),
         work: "train --fast".into(),
+        shell_command: None,
         demand: Demand::default(),
         priority: 0,
         time_limit: None,
@@ -59,7 +61,9 @@ pub(super) fn records() -> Vec<JobRecord> {
         ..JobPrediction::default()
     };
     let by_runs = JobRecord { predicted: Some(by_runs), ..plain.clone() };
-    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs]
+    let quoted =
+        JobRecord { work: "train a b".into(), shell_command: Some("train 'a b'".into()), ..plain.clone() };
+    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs, quoted]
 }
 
 fn full_record(plain: &JobRecord) -> JobRecord {

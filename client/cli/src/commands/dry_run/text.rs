@@ -1,8 +1,8 @@
 //! The text of a dry run.
 
 use cohabit_client::types::{
-    Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, Entrypoint, GpuRequest,
-    JobPrediction, JobSpec, PredictedSlowdown, Share, Spread, counted,
+    Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, GpuRequest, JobPrediction, JobSpec,
+    PredictedSlowdown, Share, Spread, counted,
 };
 use cohabit_console::printable_line;
 use jiff::tz::TimeZone;
@@ -35,14 +35,10 @@ fn sentence(reason: &str) -> String {
 }
 
 fn submission(spec: &JobSpec) -> String {
-    let command = match &spec.entrypoint {
-        Entrypoint::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
-        Entrypoint::Application(_) | Entrypoint::Runner(_) => None,
-    };
     let members = spec.array.as_ref().map(|array| format!(", an array with {} members", Array::len(array)));
     format!(
         "Would submit {} in {}{}: {}.",
-        command.unwrap_or_else(|| spec.name.clone()),
+        spec.entrypoint.command_line(),
         spec.workdir,
         members.unwrap_or_default(),
         devices(spec)

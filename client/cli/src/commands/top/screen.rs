@@ -11,6 +11,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use crate::render::expected_times::eta;
 use crate::render::jobs_table::{detail, runtime};
 use crate::render::nodes_table::per_cent;
+use crate::render::short_name::short_name;
 
 /// The data on the screen.
 pub(super) struct TopView {
@@ -24,6 +25,9 @@ pub(super) struct TopView {
 
 /// Width in cells of the bar that shows how much of a device is in use.
 const BAR: usize = 10;
+
+/// Width of the column of names.
+const NAME: u16 = 18;
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView) {
     let devices: usize = view.nodes.iter().map(|node| node.devices.len().max(1)).sum();
@@ -112,7 +116,7 @@ fn memory(device: &DeviceRecord) -> String {
 
 fn jobs_table(view: &TopView) -> Table<'_> {
     let rows = view.jobs.iter().map(|job| job_row(job, view.at));
-    let widths = [8, 18, 10, 11, 12, 12, 14].map(Constraint::Max).into_iter().chain([Constraint::Fill(1)]);
+    let widths = [8, NAME, 10, 11, 12, 12, 14].map(Constraint::Max).into_iter().chain([Constraint::Fill(1)]);
     let headings = ["ID", "NAME", "USER", "STATE", "RUNTIME", "ETA", "NODE", "DETAIL"];
     Table::new(rows, widths).header(heading(headings))
 }
@@ -122,7 +126,7 @@ fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
         |span: Option<cohabit_client::types::Span>| span.map_or(String::new(), |span| span.to_string());
     Row::new([
         Cell::from(job.id.to_string()),
-        Cell::from(printable_line(&job.name)),
+        Cell::from(short_name(&job.name, usize::from(NAME))),
         Cell::from(printable_line(&job.user)),
         Cell::from(job.state.word()).style(Style::from(colour(job.state))),
         Cell::from(text(runtime(job, now))),
@@ -190,6 +194,13 @@ mod tests {
         let drawn = draw_view(120, 14, &view);
         let second = drawn.lines().nth(1).unwrap();
         assert!(second.contains("warning: the journal cannot be written: \\u{202e}disk full"), "{second}");
+    }
+
+    #[test]
+    fn a_long_name_leaves_the_other_columns_their_room() {
+        let named = |name: &str| JobRecord { name: name.into(), ..running() };
+        let drawn = draw_records(120, 14, nodes(), vec![named("a-name-that-is-longer-than-the-column")]);
+        assert!(drawn.contains("a-name-that-is-lo… ada"), "{drawn}");
     }
 
     #[test]
