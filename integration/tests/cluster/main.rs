@@ -28,6 +28,7 @@ mod resources;
 mod retention;
 mod running_limit;
 mod sdk;
+mod selections;
 mod shares;
 mod simulated_gpus;
 mod snapshots;

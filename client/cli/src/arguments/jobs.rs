@@ -33,7 +33,8 @@ pub(crate) struct ListArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// A value of `list --state`: a state of jobs or, as in other commands, the state directory of a head.
+/// A value of `--state` of commands that select jobs: a state of jobs or, as in other commands, the state
+/// directory of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StateOrFolder {
     /// A state of jobs.
@@ -50,25 +51,32 @@ fn state_or_folder(text: &str) -> Result<StateOrFolder, String> {
     text.parse().map(StateOrFolder::State).map_err(|error| format!("{error}, or a path like ./{text}"))
 }
 
+fn states_of(given: &[StateOrFolder]) -> Vec<JobState> {
+    given
+        .iter()
+        .filter_map(|either| match either {
+            StateOrFolder::State(state) => Some(*state),
+            StateOrFolder::Folder(_) => None,
+        })
+        .collect()
+}
+
+fn folder_of(given: &[StateOrFolder]) -> Option<PathBuf> {
+    given.iter().find_map(|either| match either {
+        StateOrFolder::State(_) => None,
+        StateOrFolder::Folder(folder) => Some(folder.clone()),
+    })
+}
+
 impl ListArguments {
     /// The states to list; empty for all.
     pub(crate) fn states(&self) -> Vec<JobState> {
-        self.state
-            .iter()
-            .filter_map(|either| match either {
-                StateOrFolder::State(state) => Some(*state),
-                StateOrFolder::Folder(_) => None,
-            })
-            .collect()
+        states_of(&self.state)
     }
 
     /// The head to ask.
     pub(crate) fn connection(&self) -> ConnectionArguments {
-        let folder = self.state.iter().find_map(|either| match either {
-            StateOrFolder::State(_) => None,
-            StateOrFolder::Folder(folder) => Some(folder.clone()),
-        });
-        self.connection.with_state(folder)
+        self.connection.with_state(folder_of(&self.state))
     }
 }
 
@@ -123,12 +131,54 @@ pub(crate) struct WaitArguments {
 // Arguments of `cancel`, `hold`, `release` and `requeue`.
 #[derive(Debug, Args)]
 pub(crate) struct ChangeArguments {
+    /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
+    /// last)
+    #[arg(value_name = "ID")]
+    pub(crate) references: Vec<JobRef>,
     #[command(flatten)]
-    pub(crate) jobs: JobReferences,
+    pub(crate) selection: JobSelection,
     #[command(flatten)]
-    pub(crate) connection: ConnectionArguments,
+    connection: AddressArguments,
     #[command(flatten)]
     pub(crate) display: DisplayArguments,
+}
+
+// Flags that select jobs instead of naming them. All of them hold at once.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Instead of IDs")]
+pub(crate) struct JobSelection {
+    /// Select your jobs in these states: PENDING, RUNNING, HELD, …; a path such as ./state names the state
+    /// directory of the head
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_or_folder)]
+    state: Vec<StateOrFolder>,
+    /// Select the jobs of this user; admins only, unless it is your own name
+    #[arg(long)]
+    pub(crate) user: Option<String>,
+    /// Select your jobs with this name
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Select all your jobs that the command has an effect on
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+impl JobSelection {
+    /// Whether it selects nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.all && self.user.is_none() && self.name.is_none() && self.states().is_empty()
+    }
+
+    /// The states that are given.
+    pub(crate) fn states(&self) -> Vec<JobState> {
+        states_of(&self.state)
+    }
+}
+
+impl ChangeArguments {
+    /// The head to ask.
+    pub(crate) fn connection(&self) -> ConnectionArguments {
+        self.connection.with_state(folder_of(&self.selection.state))
+    }
 }
 
 // Arguments of `cancel`.

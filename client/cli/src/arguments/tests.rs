@@ -29,6 +29,7 @@ fn the_definitions_are_sound() {
 fn help_texts_are_reviewed() {
     insta::assert_snapshot!("help_submit", help(&["submit"]));
     insta::assert_snapshot!("help_list", help(&["list"]));
+    insta::assert_snapshot!("help_cancel", help(&["cancel"]));
     insta::assert_snapshot!("help_logs", help(&["logs"]));
     insta::assert_snapshot!("help_applications", help(&["applications"]));
     insta::assert_snapshot!("help_actors", help(&["actors"]));
@@ -101,6 +102,16 @@ fn list_takes_states_or_the_path_of_a_state_directory() {
     let Ok(Verb::List(arguments)) = parse("list --state running,failed --state ./here") else { panic!() };
     assert_eq!(arguments.states().len(), 2);
     assert_eq!(arguments.connection().state, Some("./here".into()));
+}
+
+#[test]
+fn a_change_takes_states_or_the_path_of_a_state_directory() {
+    let Ok(Verb::Cancel(arguments)) = parse("cancel --force --state running --state ./here") else {
+        panic!()
+    };
+    assert_eq!(arguments.change.selection.states(), [cohabit_client::types::JobState::Running]);
+    assert_eq!(arguments.change.connection().state, Some("./here".into()));
+    assert!(refusal("hold --state SLEEPING").contains("PENDING"));
 }
 
 #[test]

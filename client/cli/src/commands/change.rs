@@ -1,10 +1,11 @@
-//! `cancel`, `hold`, `release`, `requeue`: one change to some jobs.
+//! `cancel`, `hold`, `release`, `requeue`: one change to some jobs, named or selected.
 
 use std::process::ExitCode;
 
 use cohabit_client::types::{ChangeResult, JobChange, JobId};
 use cohabit_console::{CommandError, output, with_schema};
 
+use super::selection;
 use crate::arguments::{CancelArguments, ChangeArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::change_results::describe_change_result;
@@ -16,8 +17,15 @@ pub(super) async fn cancel(arguments: CancelArguments) -> Result<ExitCode, Comma
 }
 
 pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Result<ExitCode, CommandError> {
-    let client = connect(&arguments.connection).await?;
-    let jobs = client.resolve(&arguments.jobs.references).await?;
+    selection::check(change, &arguments)?;
+    let client = connect(&arguments.connection()).await?;
+    let jobs = match arguments.references.is_empty() {
+        false => client.resolve(&arguments.references).await?,
+        true => selection::select(&client, change, &arguments.selection).await?,
+    };
+    if jobs.is_empty() {
+        output::print_message(&selection::nothing_selected(change));
+    }
     let results = client.change(change, &jobs).await?;
     print_result(change, &results, arguments.display.output)?;
     Ok(results.iter().find_map(refusal).map_or(ExitCode::SUCCESS, |failure| failure.exit_code()))

@@ -13,7 +13,7 @@ use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::jobs_table::{ColumnSet, jobs_table};
 
 /// How long ended jobs are listed without --all.
-const LISTED_FOR: Span = Span::from_secs(86_400);
+pub(super) const LISTED_FOR: Span = Span::from_secs(86_400);
 
 pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection()).await?;

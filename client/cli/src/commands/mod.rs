@@ -30,6 +30,7 @@ mod objects;
 #[cfg(feature = "worker")]
 mod profile;
 mod run;
+mod selection;
 mod show;
 mod snapshot;
 mod submission;
