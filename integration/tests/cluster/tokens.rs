@@ -37,6 +37,29 @@ fn a_users_token_works_until_it_is_revoked() {
 }
 
 #[test]
+fn a_token_in_a_file_is_nowhere_else() {
+    let cluster = Cluster::start(&[]);
+    let file = cluster.path("ada.token");
+    let create = ["token", "create", "--role", "user", "--name", "ada", "--out", &file];
+    let created = cluster.run(&create);
+    assert_eq!((created.code, created.stderr.as_str()), (0, ""));
+    assert!(created.stdout.contains(&file) && created.stdout.contains("mode 0600"), "{}", created.stdout);
+    let token = std::fs::read_to_string(&file).unwrap();
+    assert!(!created.stdout.contains(token.trim().rsplit('.').next().unwrap()));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    cluster.ok(&["list", "--token-file", &file]);
+    let again = cluster.run(&create);
+    assert_eq!(again.code, 2, "{}", again.stderr);
+    assert!(again.stderr.contains("the file exists already"), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), token);
+    // Where the head refuses the token, no empty file is left.
+    let other = cluster.path("other.token");
+    let refused = cluster.run(&["token", "create", "--role", "user", "--name", "ada", "--out", &other]);
+    assert_ne!(refused.code, 0);
+    assert!(!std::path::Path::new(&other).exists(), "{}", refused.stderr);
+}
+
+#[test]
 fn a_user_cannot_touch_anothers_jobs() {
     let cluster = Cluster::start(&["host:1"]);
     let job = cluster.submit(&["--hold"], "true");

@@ -1,5 +1,7 @@
 //! Arguments of `token`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 use cohabit_client::types::{Role, Span};
 use cohabit_console::DisplayArguments;
@@ -17,7 +19,7 @@ pub(crate) struct TokenArguments {
 // Commands on tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
-    /// Create a token and print it; it cannot be shown again
+    /// Create a token and print it, or write it to a file; it cannot be shown again
     Create(TokenCreateArguments),
     /// List tokens without their secrets
     List(TokenListArguments),
@@ -56,6 +58,9 @@ pub(crate) struct TokenCreateArguments {
     /// head is set; never for a worker or an admin]
     #[arg(long, value_name = "TIME", value_parser = values::parse_expiry)]
     pub(crate) expires: Option<Span>,
+    /// Write the token to this new file, which only you can read, instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

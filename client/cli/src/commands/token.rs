@@ -1,5 +1,8 @@
-//! `token`: creates, lists and revokes tokens. A secret is printed once, on stdout.
+//! `token`: creates, lists and revokes tokens. A secret is printed once, on stdout, or written to a file.
 
+mod file;
+
+use std::path::Path;
 use std::process::ExitCode;
 
 use cohabit_client::Client;
@@ -8,6 +11,7 @@ use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use self::file::TokenFile;
 use crate::arguments::{
     OutputFormat, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
@@ -33,8 +37,17 @@ struct CreatedTokenDocument {
     token: String,
 }
 
+/// `{"name", "role", "file"}`
+#[derive(Serialize)]
+struct StoredTokenDocument {
+    name: String,
+    role: String,
+    file: String,
+}
+
 async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
     let client = connect(&arguments.connection).await?;
+    let file = arguments.out.as_deref().map(TokenFile::create).transpose()?;
     let role = Role::from(arguments.role);
     let name = match arguments.name {
         Some(name) => name,
@@ -43,6 +56,10 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
     let (account, node, expires_in) = (arguments.account, arguments.node, arguments.expires);
     let new = NewToken { name: name.clone(), role, account, node, expires_in };
     let token = client.create_token(new).await?.text;
+    if let (Some(file), Some(path)) = (file, &arguments.out) {
+        file.write(&token).map_err(|error| without_file(error, &name))?;
+        return print_place(&client, name, role, path, arguments.display.output).await;
+    }
     match arguments.display.output {
         OutputFormat::Json => {
             output::print_document(&with_schema(CreatedTokenDocument { name, role: role.to_string(), token }))
@@ -54,6 +71,37 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
                 "token '{name}' with role {role}{expiry}; store it in a file with mode 0600:"
             ));
             output::print_text(&token)
+        }
+    }
+}
+
+/// The error of a token that exists, but cannot be read anywhere.
+fn without_file(error: CommandError, name: &str) -> CommandError {
+    let message =
+        format!("{}; revoke the token (`cohabit token revoke {name}`) and create it again", error.message);
+    CommandError::new(error.kind, message)
+}
+
+/// Says where the token is, without its secret.
+async fn print_place(
+    client: &Client,
+    name: String,
+    role: Role,
+    path: &Path,
+    format: OutputFormat,
+) -> Result<(), CommandError> {
+    match format {
+        OutputFormat::Json => {
+            let file = path.display().to_string();
+            output::print_document(&with_schema(StoredTokenDocument { name, role: role.to_string(), file }))
+        }
+        OutputFormat::Quiet => Ok(()),
+        OutputFormat::Table | OutputFormat::Wide => {
+            let expiry = expiry(client, &name).await;
+            let file = path.display();
+            output::print_text(&format!(
+                "Wrote token '{name}' with role {role}{expiry} to {file} (mode 0600)"
+            ))
         }
     }
 }
