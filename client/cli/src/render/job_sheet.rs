@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use super::expected_times::{end, run_time};
 use super::jobs_table::{gpus, runtime};
 use super::local_time;
-use super::progress::progress_text;
+use super::progress::{progress_text, silence};
 
 /// One line per property: a heading and a text.
 pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
@@ -38,7 +38,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("members", members(job));
     line("predicted", predicted(job, zone));
     line("measured", measured(job));
-    line("progress", progress(job));
+    line("progress", progress(job, now));
     line("sharing", job.sharing().map_or(String::new(), ToString::to_string));
     line("holds", holds(job));
     line("limits", limits(job));
@@ -147,12 +147,13 @@ fn measured(job: &JobRecord) -> String {
     slowdown.map_or(String::new(), |slowdown| format!("slowdown {slowdown:.2}"))
 }
 
-fn progress(job: &JobRecord) -> String {
+fn progress(job: &JobRecord, now: Time) -> String {
     let Some(progress) = &job.progress else { return String::new() };
     let mut parts = vec![progress_text(progress)];
     parts.extend(progress.rate.map(|rate| format!("{} steps/s", format_number(rate))));
     if !job.state.is_terminal() {
-        parts.extend(progress.remaining().map(|span| format!("{span} left")));
+        let left = || progress.remaining().map(|span| format!("{span} left"));
+        parts.extend(silence(progress, now).or_else(left));
     }
     parts.join(", ")
 }

@@ -7,7 +7,7 @@ use comfy_table::Row;
 use jiff::tz::TimeZone;
 
 use super::expected_times::eta;
-use super::progress::progress_text;
+use super::progress::{progress_text, silence};
 use super::short_name::{LONGEST_LISTED_NAME, short_name};
 use super::{local_time, states};
 
@@ -68,7 +68,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
         .add_cell(cell(runtime(job, now).map_or(String::new(), |span| span.to_string())))
         .add_cell(cell(eta(job, now)))
         .add_cell(cell(job.nodes().join(",")))
-        .add_cell(cell(detail(job)));
+        .add_cell(cell(detail(job, now)));
     row
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
 }
 
 /// Members of an array, progress, or the reason why the job is waiting or ended.
-pub(crate) fn detail(job: &JobRecord) -> String {
+pub(crate) fn detail(job: &JobRecord, now: Time) -> String {
     if let Some(array) = &job.array {
         let held = match array.count(JobState::Held) {
             0 => String::new(),
@@ -97,7 +97,10 @@ pub(crate) fn detail(job: &JobRecord) -> String {
         return if job.state.is_terminal() { job.reason.clone() } else { ended };
     }
     match &job.progress {
-        Some(progress) if !job.state.is_terminal() => progress_text(progress),
+        Some(progress) if !job.state.is_terminal() => {
+            let parts = [Some(progress_text(progress)), silence(progress, now)];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }
         Some(_) | None => job.reason.clone(),
     }
 }

@@ -1,10 +1,12 @@
 //! The progress of a job as text.
 
-use cohabit_client::types::Progress;
+use cohabit_client::types::{Progress, Span, Time};
 use cohabit_console::format_number;
 
 /// The metric that is shown if a job reports several.
 const FIRST: &str = "loss";
+/// A job that reports several steps a second may be silent for so long.
+const SHORT_SILENCE: Span = Span::from_secs(20);
 
 /// `42% 420/1000 loss 0.412`: percentage, steps and one metric.
 pub(crate) fn progress_text(progress: &Progress) -> String {
@@ -18,6 +20,15 @@ pub(crate) fn progress_text(progress: &Progress) -> String {
         Some((name, value)) => format!("{steps} {name} {}", format_number(value)),
         None => steps,
     }
+}
+
+/// `last step 41 s ago`, once a job has been silent for longer than it takes two steps. Reports take some
+/// seconds from the job to here, so a short silence tells nothing.
+pub(crate) fn silence(progress: &Progress, now: Time) -> Option<String> {
+    let silent_for = now.since(progress.at);
+    let two_steps = progress.rate.filter(|rate| *rate > 0.0).map(|rate| Span::from_secs_f64(2.0 / rate));
+    let usual = two_steps.map_or(SHORT_SILENCE, |span| span.max(SHORT_SILENCE));
+    (silent_for > usual).then(|| format!("last step {silent_for} ago"))
 }
 
 fn metric(progress: &Progress) -> Option<(&str, f64)> {
@@ -36,5 +47,16 @@ mod tests {
         assert_eq!(progress_text(&progress), "42% 420/1000 loss 0.4123");
         assert_eq!(progress_text(&Progress { step: 7, ..Progress::default() }), "step 7");
         assert_eq!(progress_text(&Progress { total: Some(0), ..Progress::default() }), "step 0");
+    }
+
+    #[test]
+    fn a_job_that_gets_on_is_not_said_to_be_silent() {
+        let at = |secs| Time::EPOCH + Span::from_secs(secs);
+        let progress = |rate| Progress { step: 7, rate, at: at(100), ..Progress::default() };
+        assert_eq!(silence(&progress(Some(10.0)), at(120)), None);
+        assert_eq!(silence(&progress(Some(10.0)), at(141)).as_deref(), Some("last step 41 s ago"));
+        assert_eq!(silence(&progress(Some(0.01)), at(300)), None, "a step takes 100 s");
+        assert_eq!(silence(&progress(Some(0.01)), at(301)).as_deref(), Some("last step 3 min 21 s ago"));
+        assert_eq!(silence(&progress(None), at(121)).as_deref(), Some("last step 21 s ago"));
     }
 }

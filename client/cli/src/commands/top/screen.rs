@@ -132,7 +132,7 @@ fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
         Cell::from(text(runtime(job, now))),
         Cell::from(eta(job, now)),
         Cell::from(printable_line(&job.nodes().join(",")).into_owned()),
-        Cell::from(printable_line(&detail(job)).into_owned()),
+        Cell::from(printable_line(&detail(job, now)).into_owned()),
     ])
 }
 
