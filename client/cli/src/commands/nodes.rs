@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::arguments::{NodesArguments, OutputFormat};
 use crate::endpoint::connect;
+use crate::natural_order::natural_key;
 use crate::render::jobs_table::ColumnSet;
 use crate::render::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use crate::render::nodes_table::{nodes_table, refused_workers};
@@ -15,7 +16,8 @@ use crate::token_expiry::warn_of_other_tokens;
 
 pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
-    let nodes = client.nodes().await?;
+    let mut nodes = client.nodes().await?;
+    nodes.sort_by_cached_key(|node| natural_key(&node.name));
     let problems = client.head_problems().await?;
     let refused = match client.accepted().await?.by.role {
         Role::Admin => Some(client.refused_workers().await?),

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
-use cohabit_console::CommandError;
+use cohabit_client::types::Span;
+use cohabit_console::{CommandError, output};
 use cohabit_head::{HeadDaemon, HeadOptions};
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 
@@ -40,6 +41,7 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     let (token, state) =
         daemon::run_blocking(move || Ok((read_token(&token_file)?, create_within(&state)?))).await?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
+    let orphan_grace = options.orphan_grace;
     let mut worker = start_and_join_worker(options).await?;
     let (line, name) = (head::ready_line(&head), worker.name());
     daemon::print_ready(&format!("{line}; worker {name} is running on this machine")).await?;
@@ -52,7 +54,17 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
         return Err(failure);
     }
     worker.stop().await.map_err(worker::failure)?;
-    head.stop().await.map_err(head::failure)
+    head.stop().await.map_err(head::failure)?;
+    output::print_message(&farewell(orphan_grace));
+    Ok(())
+}
+
+/// What becomes of the jobs when the two daemons have ended.
+fn farewell(orphan_grace: Span) -> String {
+    format!(
+        "The head and the worker have ended. Running jobs go on for {orphan_grace} and are then stopped, unless \
+         `cohabit up` runs again with the same state directory; waiting jobs are kept"
+    )
 }
 
 /// Starts a worker and waits until it has joined the head.
@@ -70,6 +82,13 @@ mod tests {
         let state = [(SettingKey::State, "/state")];
         let written = state.iter().chain(written).map(|(key, text)| (*key, (*text).to_owned())).collect();
         head_options(&Settings::of_flags(written)).unwrap().listen.to_string()
+    }
+
+    #[test]
+    fn whoever_ends_it_is_told_how_long_jobs_go_on() {
+        assert!(
+            farewell(Span::from_secs(120)).contains("Running jobs go on for 2 min 0 s and are then stopped")
+        );
     }
 
     #[test]
