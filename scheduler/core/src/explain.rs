@@ -207,6 +207,9 @@ impl HeadReader<'_> {
             EndEvidence::Progress(at) => {
                 format!("Expected end: in about {}, by its own progress.", at.since(self.now))
             }
+            EndEvidence::Stated(None) if is_live => {
+                "Expected end: unknown, because it runs for longer than its submission states.".to_owned()
+            }
             EndEvidence::Stated(ends_at) => {
                 let end = ends_at?.since(self.now);
                 format!(

@@ -1,7 +1,8 @@
 //! When pending jobs may start and end: the policy's queue, simulated on pooled devices.
 //!
 //! A running job is assumed to end when its progress or else its estimate says; a pending one to start in
-//! the policy's order on any devices that are free then. The forecast is for people: no plan depends on it.
+//! the policy's order on any devices that are free then. Whatever has to wait for a job of which nothing is
+//! known, or which is overdue, gets no time. The forecast is for people: no plan depends on it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

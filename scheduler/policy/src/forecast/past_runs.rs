@@ -10,7 +10,7 @@ use super::run_times::{MIN_RUNS, RunTimeDistribution};
 
 /// The newest runs of a class that are remembered: recent ones tell more than all history.
 const WINDOW: usize = 20;
-/// The most classes; the one that was used longest ago makes room.
+/// The most classes; the one whose last run is the oldest makes room.
 const MOST_CLASSES: usize = 5_000;
 /// Commands that are longer are compared by this many bytes.
 const LONGEST_COMMAND: usize = 256;
@@ -18,9 +18,19 @@ const LONGEST_COMMAND: usize = 256;
 /// The run times of the newest jobs of each class.
 #[derive(Debug, Default, Clone)]
 pub struct PastRuns {
-    classes: BTreeMap<JobClass, VecDeque<PastRun>>,
-    /// The classes, the one first that had no run for the longest time.
-    oldest: VecDeque<JobClass>,
+    classes: BTreeMap<JobClass, ClassRuns>,
+    /// The classes by the number of their last run.
+    by_last_run: BTreeMap<u64, JobClass>,
+    /// How many runs were ever learned from.
+    learned: u64,
+}
+
+/// The newest runs of a class, the oldest first.
+#[derive(Debug, Default, Clone)]
+struct ClassRuns {
+    runs: VecDeque<PastRun>,
+    /// The number of the last one.
+    last: u64,
 }
 
 /// User, group, devices in thousandths, model, batch size.
@@ -48,27 +58,21 @@ impl PastRuns {
     /// Learns from jobs that completed, the oldest first.
     pub fn learn(&mut self, completed: &[CompletedRun]) {
         for run in completed {
+            self.learned += 1;
             let class = class(&run.features);
-            if !self.classes.contains_key(&class) {
-                self.make_room();
-                self.oldest.push_back(class.clone());
+            self.by_last_run.insert(self.learned, class.clone());
+            let known = self.classes.entry(class).or_default();
+            self.by_last_run.remove(&std::mem::replace(&mut known.last, self.learned));
+            let command = beginning(&run.features.command).to_owned();
+            known.runs.push_back(PastRun { command, runtime: run.runtime });
+            if known.runs.len() > WINDOW {
+                known.runs.pop_front();
             }
-            let runs = self.classes.entry(class).or_default();
-            runs.push_back(PastRun {
-                command: beginning(&run.features.command).to_owned(),
-                runtime: run.runtime,
-            });
-            if runs.len() > WINDOW {
-                runs.pop_front();
+            if self.classes.len() > MOST_CLASSES
+                && let Some((_, oldest)) = self.by_last_run.pop_first()
+            {
+                self.classes.remove(&oldest);
             }
-        }
-    }
-
-    fn make_room(&mut self) {
-        if self.classes.len() >= MOST_CLASSES
-            && let Some(oldest) = self.oldest.pop_front()
-        {
-            self.classes.remove(&oldest);
         }
     }
 
@@ -77,7 +81,7 @@ impl PastRuns {
     /// the command changes. `None` where there are too few.
     #[must_use]
     pub fn like(&self, job: &JobFeatures) -> Option<KnownRunTimes> {
-        let all = self.classes.get(&class(job))?;
+        let all = &self.classes.get(&class(job))?.runs;
         let same = || all.iter().filter(|run| run.command == beginning(&job.command));
         let mut commands: Vec<&str> = all.iter().map(|run| run.command.as_str()).collect();
         commands.sort_unstable();
@@ -146,12 +150,16 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_bounded() {
+    fn of_too_many_classes_the_one_without_a_run_for_the_longest_time_is_forgotten() {
         let mut past = PastRuns::default();
-        for number in 0..MOST_CLASSES as u64 + 10 {
-            let features = JobFeatures { devices_milli: number, ..job("a") };
-            past.learn(&[CompletedRun { features, ..ran("a", 1) }]);
-        }
-        assert_eq!((past.classes.len(), past.oldest.len()), (MOST_CLASSES, MOST_CLASSES));
+        let of_size = |milli| JobFeatures { devices_milli: milli, ..job("a") };
+        let mut learn =
+            |milli| past.learn(&vec![CompletedRun { features: of_size(milli), ..ran("a", 1) }; 3]);
+        (1..=MOST_CLASSES as u64).for_each(&mut learn);
+        learn(1);
+        learn(MOST_CLASSES as u64 + 1);
+        let is_known = |milli| past.like(&of_size(milli)).is_some();
+        assert_eq!([1, 2, 3, MOST_CLASSES as u64 + 1].map(is_known), [true, false, true, true]);
+        assert_eq!((past.classes.len(), past.by_last_run.len()), (MOST_CLASSES, MOST_CLASSES));
     }
 }
