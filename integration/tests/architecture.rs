@@ -104,6 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-head",
         ],
     ),
+    ("cohabit-web", &["cohabit-client", "cohabit-console"]),
     ("cohabit-training", &[]),
     (
         "cohabit-cli",
@@ -117,6 +118,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-gpu",
             "cohabit-lab",
             "cohabit-training",
+            "cohabit-web",
         ],
     ),
     (

@@ -20,7 +20,6 @@ mod endpoint;
 pub mod fuzzing;
 mod job_spec;
 mod log_printer;
-mod natural_order;
 mod process;
 mod render;
 mod script;

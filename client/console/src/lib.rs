@@ -10,9 +10,12 @@ pub mod duration;
 mod error;
 mod invocation;
 pub mod model_description;
+mod natural_order;
 mod number;
 pub mod output;
 mod printable;
+#[cfg(feature = "records")]
+pub mod records;
 mod source_line;
 pub mod table;
 
@@ -20,6 +23,7 @@ pub use self::display::{DisplayArguments, OutputFormat};
 pub use self::document::{VersionedDocument, with_schema};
 pub use self::error::{CommandError, CommandErrorKind, ErrorDocument};
 pub use self::invocation::current_command_line;
+pub use self::natural_order::natural_key;
 pub use self::number::format_number;
 pub use self::output::{Colour, Screen};
 pub use self::printable::printable_line;

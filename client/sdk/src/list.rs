@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cohabit_types::{Filter, JobRecord, ListPage};
+use cohabit_types::{Filter, JobRecord, JobUpdates, ListPage, UpdateCursor};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
 use crate::Error;
@@ -29,6 +29,19 @@ impl Client {
     /// Those of the link, or a filter that the head refuses.
     pub async fn list_all(&self, filter: Filter) -> Result<Vec<JobRecord>, Error> {
         self.list(filter).try_collect().await
+    }
+
+    /// Jobs of all users that have changed since the cursor; where to begin without one. A program that shows
+    /// all jobs asks for a cursor, lists the jobs, and asks again and again for what has changed. Why jobs
+    /// wait changes with every other job, which is no change of theirs.
+    ///
+    /// # Errors
+    /// Those of the link.
+    pub async fn job_updates(&self, after: Option<UpdateCursor>) -> Result<JobUpdates, Error> {
+        self.call(
+            |to: HeadConnection| async move { to.service.job_updates(short_call_context(), after).await },
+        )
+        .await
     }
 }
 

@@ -69,8 +69,12 @@ impl Client {
             .boxed()
     }
 
-    /// Refusals are not retried here: the worker cannot be reached then, not the head.
-    async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Error> {
+    /// A piece of the output of a rank: what streams of output are made of.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], not retried, where the worker cannot be reached or there is no such output;
+    /// [`Error::NotAllowed`] if the job is another user's.
+    pub async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Error> {
         let ask = |to: HeadConnection| async move {
             to.service.read_log(long_poll_context(), request).await.map(Ok)
         };

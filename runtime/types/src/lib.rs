@@ -27,6 +27,7 @@ mod job;
 mod job_history;
 mod job_name;
 mod job_ref;
+mod job_updates;
 mod job_weight;
 mod log;
 mod model_description;
@@ -85,6 +86,7 @@ pub use isolation::{AccountKey, Isolation, UserIsolation};
 pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};
+pub use job_updates::{JobUpdates, UpdateCursor};
 pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use model_description::{ModelDescription, ModelFamily, PipelineStage};
 pub use node::{

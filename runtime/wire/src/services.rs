@@ -8,9 +8,9 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Order, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing,
-    TokenRecord,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, ModelChoice,
+    Models, NewToken, NodeRecord, ObjectListing, Order, Refusal, RefusedWorker, Report, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -83,6 +83,8 @@ pub trait ClientService {
     async fn head_status() -> Result<HeadStatus, Refusal>;
     /// What keeps the head from accepting changes, a sentence with the remedy for each problem.
     async fn head_problems() -> Result<Vec<String>, Refusal>;
+    /// Jobs of all users that have changed since, the earliest change first; where to begin without a cursor.
+    async fn job_updates(after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal>;
 }
 
 /// Worker to head.

@@ -27,6 +27,15 @@ pub struct ListPart {
     pub continue_after: Option<JobId>,
 }
 
+/// Records as lists show them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BriefRecords {
+    /// Those of the jobs that are in memory, in the order asked.
+    pub records: Vec<JobRecord>,
+    /// How many of the jobs were looked at: an answer that is full ends early.
+    pub passed: usize,
+}
+
 impl HeadReader<'_> {
     /// The records of these jobs, in their order: of the first ones, where an answer cannot hold all.
     ///
@@ -53,6 +62,19 @@ impl HeadReader<'_> {
             }
         }
         Ok(within_answer(changed.into_iter().filter_map(|job| self.record(job)), MAX_PAGE as usize))
+    }
+
+    /// The records of those of these jobs that are in memory, as lists show them.
+    #[must_use]
+    pub fn brief_records(&self, jobs: &[JobId]) -> BriefRecords {
+        let (mut records, mut bytes, mut passed) = (Vec::new(), 0, 0);
+        while let Some(job) = jobs.get(passed).filter(|_| bytes < MAX_ANSWER) {
+            let record = self.record(*job).map(JobRecord::brief);
+            bytes += record.as_ref().map_or(0, JobRecord::weight);
+            records.extend(record);
+            passed += 1;
+        }
+        BriefRecords { records, passed }
     }
 
     /// Why the job waits, or why it ended as it did.

@@ -69,7 +69,7 @@ mod waiting_queue;
 mod whole_gpu;
 mod workers;
 
-pub use answer::ListPart;
+pub use answer::{BriefRecords, ListPart};
 pub use dry_run::DryRunJob;
 pub use forecasts::PolicyForecasts;
 pub use head::Head;

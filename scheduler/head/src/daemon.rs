@@ -41,6 +41,7 @@ use crate::recovery::{RecoveredHead, recover_and_upgrade};
 use crate::sessions::status::HeadSetup;
 use crate::sessions::{AnswerPacer, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
+use crate::update_log::UpdateLog;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
 use scheduling::Scheduling;
@@ -277,7 +278,7 @@ async fn run(
     let (given, experience) = (options.clone(), past.experience);
     let (planner, trainer) = blocking(move || scheduling.start(&given, experience)).await?;
     let journal = JournalWriter::start(journal).map_err(HeadError::failed)?;
-    let watchers = Watchers::default();
+    let (watchers, updates) = (Watchers::default(), UpdateLog::default());
     let parts = DriverParts {
         clock: Clock::after(recovered.last),
         head: recovered.head,
@@ -291,6 +292,7 @@ async fn run(
         estimates,
         memory_tracker: past.memory_tracker,
         watchers: watchers.clone(),
+        updates: updates.clone(),
         snapshots: Snapshots::after(
             recovered.sequence,
             recovered.last,
@@ -320,6 +322,7 @@ async fn run(
     let session_context = SessionContext {
         driver,
         watchers,
+        updates,
         history,
         tokens: access.tokens,
         credentials: access.credentials,

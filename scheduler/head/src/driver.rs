@@ -234,6 +234,7 @@ impl Driver {
             Query::Problems(reply_to) => reply_to.send(self.problems()),
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
+            Query::Brief(jobs, reply_to) => reply_to.send(reader.brief_records(&jobs)),
             Query::Archived(by, jobs, reply_to) => reply_to.send(head.archived_among(&by, &jobs)),
             Query::NoChild(application, jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().find(|job| !head.is_child(*job, application)));

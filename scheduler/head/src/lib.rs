@@ -22,6 +22,7 @@
 //! | `agents` | trained agents of the policy `maifs` |
 //! | `sensitivity` | tables of how much cores and host memory speed jobs up |
 //! | `interference`, `gpu_memory`, `estimates`, `ended_runs` | what the head learns from the jobs that ran |
+//! | `update_log` | the order in which jobs changed, for clients that show all of them |
 //! | `watchers` | clients that wait for a job to change |
 //! | `application_questions` | what users ask the coordinators of live applications |
 //! | `state_dir`, `clock`, `actor_thread` | the state directory, monotonic time, actors on threads |
@@ -59,6 +60,7 @@ mod sensitivity;
 mod sessions;
 mod sql;
 mod state_dir;
+mod update_log;
 mod watchers;
 
 #[cfg(test)]

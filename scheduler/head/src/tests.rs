@@ -19,4 +19,5 @@ mod restarts;
 mod status;
 mod storage;
 mod tokens;
+mod updates;
 mod workers;

@@ -8,9 +8,10 @@ use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
     DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk, LogPosition, LogRequest,
-    LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Refusal, RefusalCode, RefusedWorker,
-    Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition,
+    LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Refusal, RefusalCode,
+    RefusedWorker, Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord,
+    UpdateCursor,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -511,6 +512,10 @@ impl ClientService for FakeHead {
     }
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        not_here()
+    }
+
+    async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
         not_here()
     }
 }

@@ -15,6 +15,8 @@ mod jobs;
 mod models;
 mod submission;
 mod tokens;
+#[cfg(feature = "web")]
+mod web;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -38,6 +40,8 @@ pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArgum
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
+#[cfg(feature = "web")]
+pub(crate) use self::web::WebArguments;
 use crate::config::SettingKey;
 pub(crate) use cohabit_console::OutputFormat;
 
@@ -128,6 +132,9 @@ pub(crate) enum Verb {
     Models(ModelsArguments),
     /// Show nodes, devices and jobs on a live screen
     Top(TopArguments),
+    /// Serve pages about the cluster to a browser on this machine
+    #[cfg(feature = "web")]
+    Web(WebArguments),
     /// Replay a trace on a simulated cluster and compare scheduling policies
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
@@ -221,6 +228,8 @@ impl Verb {
             #[cfg(feature = "worker")]
             Verb::Profile(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) => None,
+            #[cfg(feature = "web")]
+            Verb::Web(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(arguments) => arguments.verb.display(),
             #[cfg(all(feature = "head", feature = "worker"))]

@@ -43,6 +43,8 @@ mod train;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod up;
 mod wait;
+#[cfg(feature = "web")]
+mod web;
 mod worker;
 
 use std::process::ExitCode;
@@ -78,6 +80,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         Verb::Top(arguments) => block_on(top::top(arguments)),
+        #[cfg(feature = "web")]
+        Verb::Web(arguments) => block_on(web::web(arguments)),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => cohabit_lab::simulate::run(&arguments),

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use cohabit_client::types::Role;
-use cohabit_console::{CommandError, Screen, output, with_schema};
+use cohabit_console::{CommandError, Screen, natural_key, output, with_schema};
 use jiff::tz::TimeZone;
 
 use crate::arguments::{NodesArguments, OutputFormat};
 use crate::endpoint::connect;
-use crate::natural_order::natural_key;
+
 use crate::render::jobs_table::ColumnSet;
 use crate::render::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use crate::render::nodes_table::{nodes_table, refused_workers};

@@ -1,13 +1,13 @@
 //! The table of jobs, for `list` and `wait`.
 
-use cohabit_client::types::{Demand, GpuRequest, JobPhase, JobRecord, JobState, Slowdown, Span, Time};
+use cohabit_client::types::{JobRecord, Time};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
 use comfy_table::Row;
 use jiff::tz::TimeZone;
 
 use super::expected_times::eta;
-use super::progress::{progress_text, silence};
+use super::job_cells::{detail, gpus, runtime, slowdown};
 use super::short_name::{LONGEST_LISTED_NAME, short_name};
 use super::{local_time, states};
 
@@ -79,42 +79,4 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
         .add_cell(cell(job.group.as_deref().unwrap_or("")))
         .add_cell(cell(local_time(job.submitted_at, zone)))
         .add_cell(cell(job.command_line()));
-}
-
-/// The run time of the latest attempt.
-pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
-    Some(job.ended_at.unwrap_or(now).since(job.started_at?))
-}
-
-/// Members of an array, progress, or the reason why the job is waiting or ended.
-pub(crate) fn detail(job: &JobRecord, now: Time) -> String {
-    if let Some(array) = &job.array {
-        let held = match array.count(JobState::Held) {
-            0 => String::new(),
-            held => format!(", {held} held"),
-        };
-        let ended = format!("{}/{} ended{held}", array.ended(), array.members);
-        return if job.state.is_terminal() { job.reason.clone() } else { ended };
-    }
-    match &job.progress {
-        Some(progress) if !job.state.is_terminal() => {
-            let parts = [Some(progress_text(progress)), silence(progress, now)];
-            parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-        }
-        Some(_) | None => job.reason.clone(),
-    }
-}
-
-/// The slowdown of a running job: measured, or else predicted.
-fn slowdown(job: &JobRecord) -> Option<Slowdown> {
-    let predicted = || job.predicted.as_ref()?.slowdown;
-    job.slowdown_measured.or_else(predicted).filter(|_| job.state.phase() == JobPhase::Placed)
-}
-
-/// The total of devices on all nodes.
-pub(crate) fn gpus(demand: &Demand) -> String {
-    match demand.gpus {
-        GpuRequest::Part(share) => share.to_string(),
-        GpuRequest::Whole(count) => count.saturating_mul(demand.nodes).to_string(),
-    }
 }

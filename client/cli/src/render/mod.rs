@@ -5,31 +5,27 @@
 pub(crate) mod actors_table;
 pub(crate) mod application_documents;
 pub(crate) mod applications_table;
-pub(crate) mod change_results;
 pub(crate) mod code_diff;
 pub(crate) mod code_documents;
 pub(crate) mod code_stat;
 pub(crate) mod documents;
-pub(crate) mod expected_times;
-pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;
 pub(crate) mod model_documents;
 pub(crate) mod models_table;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 pub(crate) mod objects_table;
-mod progress;
-pub(crate) mod short_name;
 mod silence;
 pub(crate) mod states;
 pub(crate) mod tasks_table;
-mod time;
 pub(crate) mod tokens_table;
 
-#[cfg(feature = "demo")]
-pub(crate) use self::progress::progress_text;
 pub(crate) use self::silence::role;
-pub(crate) use self::time::{local_time, rfc3339};
+#[cfg(feature = "demo")]
+pub(crate) use cohabit_console::records::progress::progress_text;
+pub(crate) use cohabit_console::records::{
+    change_results, expected_times, job_cells, job_sheet, local_time, rfc3339, short_name,
+};
 
 #[cfg(test)]
 pub(crate) mod application_samples;

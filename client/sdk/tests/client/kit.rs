@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk,
-    LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, ReasonCode,
-    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdates, ListPage,
+    LogChunk, LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
+    ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
+    UpdateCursor,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -45,6 +46,7 @@ pub(crate) enum Call {
     OwnToken,
     HeadStatus,
     HeadProblems,
+    JobUpdates(Option<UpdateCursor>),
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -69,6 +71,7 @@ pub(crate) enum Turn {
     RefusedWorkers(Vec<RefusedWorker>),
     Resolved(Vec<JobId>),
     Listed(ListPage),
+    Updates(JobUpdates),
     Jobs(Vec<JobRecord>),
     Explained(Explanation),
     DryRun(Box<DryRun>),
@@ -457,6 +460,12 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
         let turn = self.turn(Call::HeadProblems).await?;
         panic!("{turn:?} does not answer this call")
+    }
+
+    async fn job_updates(self, _: Context, after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        let turn = self.turn(Call::JobUpdates(after)).await?;
+        let Turn::Updates(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists: page after page, no more than were asked for.
 
-use cohabit_client::types::{Filter, JobId, JobRecord, JobState, ListPage};
+use cohabit_client::types::{Filter, JobId, JobRecord, JobState, JobUpdates, ListPage, UpdateCursor};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::kit::{Call, Cluster, Turn, record};
@@ -48,4 +48,16 @@ async fn a_limit_counts_over_all_pages() {
     let limited = Filter { limit: 503, ..of_ada() };
     assert_eq!(cluster.client_of(head.address).list_all(limited).await.unwrap().len(), 503);
     assert_eq!(asked(&head.calls()), [(None, 500), (Some(500), 3)]);
+}
+
+#[tokio::test]
+async fn updates_are_asked_for_from_the_cursor_on() {
+    let cluster = Cluster::new();
+    let next = UpdateCursor { run: 7, position: 3 };
+    let jobs = vec![record(JobState::Running, 2)];
+    let updates = JobUpdates { gap: false, jobs, next, more: false };
+    let head = cluster.head([Turn::Updates(updates.clone())]).await;
+    let found = cluster.client_of(head.address).job_updates(Some(UpdateCursor { position: 1, ..next })).await;
+    assert_eq!(found.unwrap(), updates);
+    assert_eq!(head.calls(), [Call::JobUpdates(Some(UpdateCursor { position: 1, ..next }))]);
 }

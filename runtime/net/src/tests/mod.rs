@@ -14,9 +14,10 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, FollowMode,
     HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models,
-    NewToken, NodeId, NodeRecord, ObjectListing, Order, Refusal, RefusalCode, RefusedWorker, Report, Role,
-    SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, WorkerKey,
+    JobRevision, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest,
+    ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, Refusal, RefusalCode,
+    RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -260,6 +261,10 @@ impl ClientService for ClientHandler {
     }
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
         Err(unasked())
     }
 

@@ -8,7 +8,7 @@ use std::slice;
 
 use cohabit_actor::TryTellError;
 use cohabit_scheduler_core::Effect;
-use cohabit_types::{JobId, Notice, Order, RunOrder, WorkerKey};
+use cohabit_types::{JobId, Notice, Order, Reply, RunOrder, WorkerKey};
 
 use super::message::WorkerSessionMessage;
 use super::state::Driver;
@@ -19,6 +19,10 @@ impl Driver {
         match effect {
             Effect::SendOrder(key, order) => self.send_order(key, self.with_credentials(order)),
             Effect::Answer(client, reply) => {
+                // Nobody can have watched a job that is new; who shows all jobs has to hear of it.
+                if let Reply::Accepted { job, .. } = &reply {
+                    self.parts.updates.push(*job);
+                }
                 if let Some(reply_to) = self.clients.remove(&client) {
                     reply_to.send(reply);
                 }
@@ -82,6 +86,7 @@ impl Driver {
         if self.parts.head.is_application(job) {
             self.allow_application(job);
         }
+        self.parts.updates.push(job);
         self.parts.watchers.notify(job);
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use cohabit_actor::{Address, ReplyTo};
-use cohabit_scheduler_core::{ListPart, PolicyForecasts, SnapshotPart};
+use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId,
     JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord,
@@ -104,6 +104,8 @@ pub(crate) enum Query {
     List(Filter, ReplyTo<ListPart>),
     /// The records of these jobs.
     Show(Vec<JobId>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
+    /// The records of those of these jobs that are in memory, as lists show them.
+    Brief(Vec<JobId>, ReplyTo<BriefRecords>),
     /// Why a job waits, or why it ended as it did.
     Explain(JobId, ReplyTo<Result<Explanation, Refusal>>),
     /// What keeps the head from accepting changes.
@@ -138,6 +140,7 @@ impl Query {
             | Query::Problems(_)
             | Query::Nodes(_)
             | Query::ChangedSince(..)
+            | Query::Brief(..)
             | Query::Archived(..)
             | Query::CodeInUse(..)
             | Query::Applications(..)

@@ -28,6 +28,7 @@ use crate::interference::TrainerHandle;
 use crate::journal::{Commit, JournalEntry, JournalWrite};
 use crate::planner::Planner;
 use crate::rates::Rates;
+use crate::update_log::UpdateLog;
 use crate::watchers::Watchers;
 
 /// What the driver starts with.
@@ -47,6 +48,7 @@ pub(crate) struct DriverParts {
     pub(crate) estimates: Estimates,
     pub(crate) memory_tracker: GpuMemoryTracker,
     pub(crate) watchers: Watchers,
+    pub(crate) updates: UpdateLog,
     pub(crate) snapshots: Snapshots,
     /// How long the history keeps jobs.
     pub(crate) history_retention: Span,

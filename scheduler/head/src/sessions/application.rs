@@ -10,9 +10,9 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Entrypoint, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
-    LogRequest, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode,
-    RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage,
+    LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal,
+    RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 
 use tokio::time::Instant;
@@ -222,5 +222,9 @@ impl ClientService for ApplicationSession {
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
         self.refusal("ask about the head")
+    }
+
+    async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        self.refusal("follow all jobs")
     }
 }

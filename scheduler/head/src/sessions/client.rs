@@ -12,9 +12,9 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt,
-    TaskListing, TokenRecord, counted,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, ModelChoice,
+    Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode, RefusedWorker, Role,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -260,6 +260,11 @@ impl ClientService for ClientSession {
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
         self.ask(Query::Problems).await
     }
+
+    async fn job_updates(self, _: Context, after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        let updates = self.look_up_updates(after).await?;
+        Ok(JobUpdates { jobs: self.visible_records(updates.jobs), ..updates })
+    }
 }
 
 fn only_for_coordinators() -> Refusal {
@@ -293,6 +298,7 @@ mod tests {
     use crate::history::HistoryReader;
     use crate::rates::SharedRates;
     use crate::test_kit::{ada, submit};
+    use crate::update_log::UpdateLog;
     use crate::watchers::Watchers;
 
     /// What a session needs, with this driver; its files are in this directory.
@@ -301,6 +307,7 @@ mod tests {
         Arc::new(SessionContext {
             driver,
             watchers: Watchers::default(),
+            updates: UpdateLog::default(),
             history: HistoryReader::new(&folder.join("journal.sqlite")),
             tokens: TokenStore::open(&folder.join("tokens.json"), identity.fingerprint()).unwrap(),
             credentials: NodeCredentials::open(&folder.join("node-credentials.json")).unwrap(),

@@ -16,6 +16,7 @@ use crate::code_store::CodeStores;
 use crate::driver::Message;
 use crate::history::HistoryReader;
 use crate::rates::SharedRates;
+use crate::update_log::UpdateLog;
 use crate::watchers::Watchers;
 
 /// The handles that every session needs. Sessions and their calls share them by one reference: to clone a
@@ -23,6 +24,7 @@ use crate::watchers::Watchers;
 pub(crate) struct SessionContext {
     pub(crate) driver: Address<Message>,
     pub(crate) watchers: Watchers,
+    pub(crate) updates: UpdateLog,
     pub(crate) history: HistoryReader,
     pub(crate) tokens: TokenStore,
     pub(crate) credentials: NodeCredentials,

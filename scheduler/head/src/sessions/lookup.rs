@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_actor::{ReplyTo, blocking};
-use cohabit_scheduler_core::Head;
+use cohabit_scheduler_core::{BriefRecords, Head};
 use cohabit_types::{
-    Bytes, Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode, Role,
-    counted,
+    Bytes, Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, JobUpdates, ListPage, Refusal,
+    RefusalCode, Role, UpdateCursor, counted,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -112,6 +112,23 @@ impl ClientSession {
             forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
         };
         Ok(live.into_iter().chain(old.into_iter().filter_map(unseen)).collect())
+    }
+
+    /// The jobs that have changed since the cursor.
+    pub(super) async fn look_up_updates(&self, after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        let log = &self.session_context.updates;
+        let end = log.end();
+        let logged = after.and_then(|after| Some((after, log.after(after, UPDATED_AT_ONCE)?)));
+        let Some((after, logged)) = logged else {
+            return Ok(JobUpdates { gap: true, jobs: Vec::new(), next: end, more: false });
+        };
+        let wanted = logged.iter().map(|(_, job)| *job).collect();
+        let BriefRecords { records: jobs, passed } =
+            self.ask(|reply_to| Query::Brief(wanted, reply_to)).await?;
+        self.pace_answer(jobs.iter().map(JobRecord::weight).sum()).await;
+        let position = logged[..passed].last().map_or(after.position, |(position, _)| *position);
+        let next = UpdateCursor { position, ..after };
+        Ok(JobUpdates { gap: false, jobs, next, more: next.position < end.position })
     }
 
     /// Why a job waits, or why it ended as it did.
@@ -276,6 +293,9 @@ impl ClientSession {
 
 /// Jobs that are looked up at once: others are answered in between.
 const READ_AT_ONCE: usize = 64;
+
+/// Updates in one answer, all read at once.
+const UPDATED_AT_ONCE: usize = 128;
 
 /// Revisions that are compared at once; most jobs have not changed.
 const COMPARED_AT_ONCE: usize = 128;

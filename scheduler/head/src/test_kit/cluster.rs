@@ -12,9 +12,9 @@ use cohabit_net::{
 };
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken,
-    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest,
-    LogStream, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker,
-    Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
+    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord,
+    LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal,
+    RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -322,6 +322,10 @@ impl TestClient {
 
     pub(crate) async fn head_problems(&self) -> Vec<String> {
         within(self.head.head_problems(long())).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn job_updates(&self, after: Option<UpdateCursor>) -> JobUpdates {
+        within(self.head.job_updates(long(), after)).await.unwrap().unwrap()
     }
 
     pub(crate) async fn revoke_token(&self, name: &str) -> Result<(), Refusal> {

@@ -4,7 +4,7 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
     Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, LogPosition, LogRequest,
     ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report,
-    Role, Share, Span,
+    Role, Share, Span, UpdateCursor,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -104,6 +104,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::OwnToken {},
         Question::HeadStatus {},
         Question::HeadProblems {},
+        Question::JobUpdates { after: None },
     ]
 }
 
@@ -144,6 +145,10 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::OwnToken {} => text(head.own_token(long)).await,
         Question::HeadStatus {} => text(head.head_status(long)).await,
         Question::HeadProblems {} => text(head.head_problems(long)).await,
+        Question::JobUpdates { .. } => {
+            let UpdateCursor { run, .. } = client.job_updates(None).await.next;
+            text(head.job_updates(long, Some(UpdateCursor { run, position: 0 }))).await
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use crate::render::expected_times::eta;
-use crate::render::jobs_table::{detail, runtime};
+use crate::render::job_cells::{detail, runtime};
 use crate::render::nodes_table::per_cent;
 use crate::render::short_name::short_name;
 

@@ -1,52 +1,63 @@
-//! The sheet of one job, for `show`.
+//! The properties of one job, and the sheet of them.
 
-use cohabit_client::types::{
+use cohabit_types::{
     AttemptRecord, Bytes, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
     RankRecord, Share, Span, Spread, Time, counted,
 };
-use cohabit_console::{format_number, printable_line};
 use jiff::tz::TimeZone;
 
 use super::expected_times::{end, run_time};
-use super::jobs_table::{gpus, runtime};
-use super::local_time;
+use super::job_cells::{gpus, runtime};
 use super::progress::{progress_text, silence};
+use super::time::local_time;
+use crate::{format_number, printable_line};
+
+/// A property of a job: its heading and a text.
+pub type JobProperty = (&'static str, String);
 
 /// One line per property: a heading and a text.
-pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
+#[must_use]
+pub fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     let mut lines = vec![format!("job {} {} {}", job.id, job.name, job.state)];
-    let mut line = |heading: &str, text: String| {
-        if !text.is_empty() {
-            lines.push(format!("  {:<13}{text}", format!("{heading}:")));
-        }
-    };
-    let at = |time: Option<Time>| time.map_or(String::new(), |time| local_time(time, zone));
-    let length = |span: Option<Span>| span.map_or(String::new(), |span| span.to_string());
-    line("reason", format!("{} ({})", job.reason, job.reason_code));
-    line("command", job.command_line().to_owned());
-    line("user", job.user.clone());
-    line("group", job.group.clone().unwrap_or_default());
-    line("directory", job.workdir.clone());
-    line("application", job.application.map_or(String::new(), |root| format!("child of job {root}")));
-    line("code", job.code.as_ref().map_or(String::new(), code));
-    line("needs", needs(job));
-    line("time limit", length(job.time_limit));
-    line("submitted", at(Some(job.submitted_at)));
-    line("started", at(job.started_at));
-    line("ended", at(job.ended_at));
-    line("runtime", length(runtime(job, now)));
-    line("members", members(job));
-    line("predicted", predicted(job, zone));
-    line("measured", measured(job));
-    line("progress", progress(job, now));
-    line("sharing", job.sharing().map_or(String::new(), ToString::to_string));
-    line("holds", holds(job));
-    line("limits", limits(job));
-    line("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    let line = |(heading, text): JobProperty| format!("  {:<13}{text}", format!("{heading}:"));
+    lines.extend(job_properties(job, now, zone).into_iter().map(line));
     for attempt in &job.attempts {
-        attempt_lines(attempt, zone, &mut lines);
+        lines.push(format!("  attempt {}: {}", attempt.attempt, attempt_span(attempt, zone)));
+        let ranks = attempt.ranks.iter().enumerate();
+        lines.extend(ranks.map(|(number, rank)| format!("    rank {number} {}", rank_line(rank))));
     }
     lines.iter().map(|line| printable_line(line).into_owned() + "\n").collect()
+}
+
+/// What is known of a job, without its attempts.
+#[must_use]
+pub fn job_properties(job: &JobRecord, now: Time, zone: &TimeZone) -> Vec<JobProperty> {
+    let at = |time: Option<Time>| time.map_or(String::new(), |time| local_time(time, zone));
+    let length = |span: Option<Span>| span.map_or(String::new(), |span| span.to_string());
+    let properties = [
+        ("reason", format!("{} ({})", job.reason, job.reason_code)),
+        ("command", job.command_line().to_owned()),
+        ("user", job.user.clone()),
+        ("group", job.group.clone().unwrap_or_default()),
+        ("directory", job.workdir.clone()),
+        ("application", job.application.map_or(String::new(), |root| format!("child of job {root}"))),
+        ("code", job.code.as_ref().map_or(String::new(), code)),
+        ("needs", needs(job)),
+        ("time limit", length(job.time_limit)),
+        ("submitted", at(Some(job.submitted_at))),
+        ("started", at(job.started_at)),
+        ("ended", at(job.ended_at)),
+        ("runtime", length(runtime(job, now))),
+        ("members", members(job)),
+        ("predicted", predicted(job, zone)),
+        ("measured", measured(job)),
+        ("progress", progress(job, now)),
+        ("sharing", job.sharing().map_or(String::new(), ToString::to_string)),
+        ("holds", holds(job)),
+        ("limits", limits(job)),
+        ("beside", job.sharing_with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    ];
+    properties.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 fn code(code: &CodeSnapshot) -> String {
@@ -63,7 +74,8 @@ fn needs(job: &JobRecord) -> String {
 }
 
 /// What a job claims, in words.
-pub(crate) fn claims(demand: &Demand) -> Vec<String> {
+#[must_use]
+pub fn claims(demand: &Demand) -> Vec<String> {
     let mut needs = vec![match gpus(demand).as_str() {
         "0" => "no GPU".to_owned(),
         "1" => "1 GPU".to_owned(),
@@ -158,22 +170,23 @@ fn progress(job: &JobRecord, now: Time) -> String {
     parts.join(", ")
 }
 
-fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<String>) {
+/// When an attempt started, and when and why it ended.
+#[must_use]
+pub fn attempt_span(attempt: &AttemptRecord, zone: &TimeZone) -> String {
     let end = match (attempt.ended_at, attempt.stopped) {
         (None, None) => String::new(),
         (None, Some(why)) => format!(", stopping because {}", why.clause()),
         (Some(at), None) => format!(", ended {}", local_time(at, zone)),
         (Some(at), Some(why)) => format!(", stopped {} because {}", local_time(at, zone), why.clause()),
     };
-    lines.push(format!(
-        "  attempt {}: started {}{end}",
-        attempt.attempt,
-        local_time(attempt.started_at, zone)
-    ));
-    for (number, rank) in attempt.ranks.iter().enumerate() {
-        let line = [place(rank), user(rank), memory(rank), outcome(rank)].concat();
-        lines.push(format!("    rank {number} on {line}"));
-    }
+    format!("started {}{end}", local_time(attempt.started_at, zone))
+}
+
+/// Where a rank runs, or ran, and how it ended.
+#[must_use]
+pub fn rank_line(rank: &RankRecord) -> String {
+    let parts = [place(rank), user(rank), memory(rank), outcome(rank)].concat();
+    format!("on {parts}")
 }
 
 fn place(rank: &RankRecord) -> String {

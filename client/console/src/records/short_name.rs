@@ -1,12 +1,13 @@
 //! Names of jobs in tables, where a long one would leave no room for the other columns.
 
-use cohabit_console::printable_line;
+use crate::printable_line;
 
 /// The longest name in a list, in characters.
-pub(crate) const LONGEST_LISTED_NAME: usize = 40;
+pub const LONGEST_LISTED_NAME: usize = 40;
 
 /// The name in at most so many characters; the last is `…` where there are more.
-pub(crate) fn short_name(name: &str, most: usize) -> String {
+#[must_use]
+pub fn short_name(name: &str, most: usize) -> String {
     let name = printable_line(name);
     match name.char_indices().nth(most) {
         None => name.into_owned(),

@@ -1,10 +1,11 @@
 //! The results of changes to jobs, in sentences.
 
-use cohabit_client::types::{ChangeResult, JobChange, JobId};
-use cohabit_console::printable_line;
+use crate::printable_line;
+use cohabit_types::{ChangeResult, JobChange, JobId};
 
 /// Describes the result of a change to one job.
-pub(crate) fn describe_change_result(change: JobChange, job: JobId, result: &ChangeResult) -> String {
+#[must_use]
+pub fn describe_change_result(change: JobChange, job: JobId, result: &ChangeResult) -> String {
     match result {
         ChangeResult::Done => done(change, job),
         ChangeResult::Already => format!("Job {job} {} already", state(change)),

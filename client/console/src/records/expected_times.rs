@@ -1,12 +1,13 @@
 //! Expected run times and ends as text: with their range where they rest on earlier runs.
 
-use cohabit_client::types::{JobPhase, JobPrediction, JobRecord, Time, counted, span_range};
+use cohabit_types::{JobPhase, JobPrediction, JobRecord, Time, counted, span_range};
 use jiff::tz::TimeZone;
 
-use super::local_time;
+use super::time::local_time;
 
 /// `10–40 min, from 14 runs like it`.
-pub(crate) fn run_time(predicted: &JobPrediction) -> Option<String> {
+#[must_use]
+pub fn run_time(predicted: &JobPrediction) -> Option<String> {
     let Some([least, most]) = predicted.runtime_between else {
         return predicted.runtime.map(|span| span.to_string());
     };
@@ -15,7 +16,8 @@ pub(crate) fn run_time(predicted: &JobPrediction) -> Option<String> {
 }
 
 /// When a job ends, in this time zone.
-pub(crate) fn end(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
+#[must_use]
+pub fn end(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
     if let Some([least, most]) = predicted.ends_between {
         return Some(format!("between {} and {}", local_time(least, zone), local_time(most, zone)));
     }
@@ -23,7 +25,8 @@ pub(crate) fn end(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> 
 }
 
 /// In how much time a job ends. Of a job that runs, and of which nothing is known, that is said.
-pub(crate) fn eta(job: &JobRecord, now: Time) -> String {
+#[must_use]
+pub fn eta(job: &JobRecord, now: Time) -> String {
     let predicted = job.predicted.as_ref().filter(|_| !job.state.is_terminal());
     let between = predicted.and_then(|it| it.ends_between);
     let end = predicted.and_then(|it| it.ends_at);

@@ -1,7 +1,7 @@
 //! The progress of a job as text.
 
-use cohabit_client::types::{Progress, Span, Time};
-use cohabit_console::format_number;
+use crate::format_number;
+use cohabit_types::{Progress, Span, Time};
 
 /// The metric that is shown if a job reports several.
 const FIRST: &str = "loss";
@@ -9,7 +9,8 @@ const FIRST: &str = "loss";
 const SHORT_SILENCE: Span = Span::from_secs(20);
 
 /// `42% 420/1000 loss 0.412`: percentage, steps and one metric.
-pub(crate) fn progress_text(progress: &Progress) -> String {
+#[must_use]
+pub fn progress_text(progress: &Progress) -> String {
     let steps = match progress.total {
         Some(total) if total > 0 => {
             format!("{}% {}/{total}", progress.step.saturating_mul(100) / total, progress.step)
@@ -24,7 +25,8 @@ pub(crate) fn progress_text(progress: &Progress) -> String {
 
 /// `last step 41 s ago`, once a job has been silent for longer than it takes two steps. Reports take some
 /// seconds from the job to here, so a short silence tells nothing.
-pub(crate) fn silence(progress: &Progress, now: Time) -> Option<String> {
+#[must_use]
+pub fn silence(progress: &Progress, now: Time) -> Option<String> {
     let silent_for = now.since(progress.at);
     let two_steps = progress.rate.filter(|rate| *rate > 0.0).map(|rate| Span::from_secs_f64(2.0 / rate));
     let usual = two_steps.map_or(SHORT_SILENCE, |span| span.max(SHORT_SILENCE));

@@ -1,6 +1,6 @@
 //! Points in time: RFC 3339 in UTC for scripts, local time for users.
 
-use cohabit_client::types::Time;
+use cohabit_types::Time;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -12,12 +12,14 @@ fn timestamp(time: Time) -> Timestamp {
 }
 
 /// For scripts: `2026-11-21T08:19:41.25Z`.
-pub(crate) fn rfc3339(time: Time) -> String {
+#[must_use]
+pub fn rfc3339(time: Time) -> String {
     timestamp(time).to_string()
 }
 
 /// For users: `2026-11-21 09:19:41`.
-pub(crate) fn local_time(time: Time, zone: &TimeZone) -> String {
+#[must_use]
+pub fn local_time(time: Time, zone: &TimeZone) -> String {
     timestamp(time).to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 

@@ -1,7 +1,8 @@
 //! Names in the order that people expect: node2 before node10.
 
 /// The name as texts and the numbers that follow them.
-pub(crate) fn natural_key(name: &str) -> Vec<(String, u64)> {
+#[must_use]
+pub fn natural_key(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
