@@ -33,5 +33,6 @@ mod shares;
 mod simulated_gpus;
 mod snapshots;
 mod tokens;
+mod web;
 mod worker_disk;
 mod zoo;

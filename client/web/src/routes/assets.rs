@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use super::answer::{failure, short_digest};
 
 /// Their names, types and bytes. The licenses of those that are not ours lie beside them.
-const ASSETS: [(&str, &str, &[u8]); 4] = [
+const ASSETS: [(&str, &str, &[u8]); 5] = [
+    ("icon.svg", "image/svg+xml", include_bytes!("../../assets/icon.svg")),
     ("htmx.min.js", "text/javascript", include_bytes!("../../assets/htmx.min.js")),
     ("idiomorph-ext.min.js", "text/javascript", include_bytes!("../../assets/idiomorph-ext.min.js")),
     ("page.js", "text/javascript", include_bytes!("../../assets/page.js")),

@@ -1,0 +1,8 @@
+//! `cohabit web`: its pages by plain HTTP, and in a browser where one is installed.
+
+mod browser;
+mod http;
+mod pages;
+mod screens;
+mod server;
+mod strangers;
