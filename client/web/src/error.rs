@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 /// Why the pages cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum WebError {
     /// The address can be reached from other machines.
     #[error(

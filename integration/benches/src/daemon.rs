@@ -151,6 +151,11 @@ fn pid(process: &Child) -> Pid {
     Pid::from_raw(process.id().expect("it runs") as i32)
 }
 
+/// Resource usage of a process that was started here.
+pub(crate) fn usage_of(process: &Child) -> ProcessUsage {
+    usage(pid(process))
+}
+
 fn usage(pid: Pid) -> ProcessUsage {
     let process = Process::new(pid.as_raw()).unwrap();
     let (stat, status) = (process.stat().unwrap(), process.status().unwrap());
@@ -202,7 +207,7 @@ fn command(folder: &Path) -> Command {
 }
 
 /// The path of the binary, built beside this one.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let path = std::env::current_exe().unwrap().with_file_name("cohabit");
     assert!(path.exists(), "{} is missing: build it with the same profile", path.display());
     path

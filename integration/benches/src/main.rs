@@ -16,6 +16,7 @@ mod figures;
 mod head;
 mod jobs;
 mod scripted_worker;
+mod web;
 
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ use futures::future::BoxFuture;
 /// A bench's name, and what it does.
 type Bench = (&'static str, fn() -> BoxFuture<'static, ()>);
 
-const BENCHES: [Bench; 13] = [
+const BENCHES: [Bench; 14] = [
     ("jobs-command", || Box::pin(jobs::command::bench())),
     ("jobs-array", || Box::pin(jobs::array::bench())),
     ("jobs-idle", || Box::pin(jobs::idle::bench())),
@@ -39,6 +40,7 @@ const BENCHES: [Bench; 13] = [
     ("head-recovery", || Box::pin(head::recovery::bench())),
     ("head-hostile", || Box::pin(head::hostile::bench())),
     ("head-heartbeats", || Box::pin(head::heartbeats::bench())),
+    ("web-pages", || Box::pin(web::bench())),
 ];
 
 #[tokio::main]

@@ -68,6 +68,6 @@ fn failure(error: WebError) -> CommandError {
     match error {
         WebError::Head(error) => error.into(),
         WebError::NotLoopback(_) => CommandError::new(CommandErrorKind::Usage, message),
-        _ => CommandError::new(CommandErrorKind::InputOutput, message),
+        WebError::Listen { .. } => CommandError::new(CommandErrorKind::InputOutput, message),
     }
 }

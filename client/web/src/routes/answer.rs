@@ -29,7 +29,7 @@ pub(super) struct Asked<'a> {
 impl Asked<'_> {
     /// The page with this title and view.
     pub(super) fn show(&self, cluster: &Cluster, title: &str, view: &impl Template) -> Response {
-        self.show_with(cluster, title, view, || String::new())
+        self.show_with(cluster, title, view, String::new)
     }
 
     /// The same with a part that is not kept up to date, as HTML.
@@ -71,14 +71,30 @@ impl Asked<'_> {
 
 /// The status and the title for an error of the head.
 pub(super) fn describe(error: &Error) -> (StatusCode, &'static str) {
-    match error {
-        Error::NotAllowed(_) => (StatusCode::FORBIDDEN, "Not allowed"),
-        Error::Refused(refusal) if refusal.code == RefusalCode::NotFound => {
-            (StatusCode::NOT_FOUND, "Not found")
+    if let Error::NotAllowed(_) = error {
+        return (StatusCode::FORBIDDEN, "Not allowed");
+    }
+    if let Error::Unreachable(_) = error {
+        return (StatusCode::SERVICE_UNAVAILABLE, "The head is away");
+    }
+    if let Error::Refused(refusal) = error {
+        return describe_refusal(refusal.code);
+    }
+    (StatusCode::BAD_GATEWAY, "The head cannot answer")
+}
+
+pub(super) const fn describe_refusal(code: RefusalCode) -> (StatusCode, &'static str) {
+    match code {
+        RefusalCode::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+        RefusalCode::NotAllowed => (StatusCode::FORBIDDEN, "Not allowed"),
+        RefusalCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Not possible now"),
+        RefusalCode::Internal | RefusalCode::StorageFailed => {
+            (StatusCode::BAD_GATEWAY, "The head has failed")
         }
-        Error::Refused(_) => (StatusCode::CONFLICT, "Refused"),
-        Error::Unreachable(_) => (StatusCode::SERVICE_UNAVAILABLE, "The head is away"),
-        _ => (StatusCode::BAD_GATEWAY, "The head cannot answer"),
+        RefusalCode::Invalid
+        | RefusalCode::Unsatisfiable
+        | RefusalCode::Ambiguous
+        | RefusalCode::WrongState => (StatusCode::CONFLICT, "Refused"),
     }
 }
 

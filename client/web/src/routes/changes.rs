@@ -6,10 +6,10 @@ use axum::extract::{Path, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use cohabit_client::types::{ChangeResult, JobChange, JobId, RefusalCode};
+use cohabit_client::types::{ChangeResult, JobChange, JobId};
 use cohabit_console::records::change_results::describe_change_result;
 
-use super::answer::{Asked, describe};
+use super::answer::{Asked, describe, describe_refusal};
 use super::failure;
 use super::job::no_job;
 use crate::state::WebState;
@@ -50,18 +50,11 @@ pub(super) async fn change(
         Some(ChangeResult::Done | ChangeResult::Already) => {
             (StatusCode::SEE_OTHER, [(LOCATION, format!("/jobs/{job}"))]).into_response()
         }
-        Some(refused @ ChangeResult::Refused(_)) => {
-            failure(status_of(&refused), &describe_change_result(change, job, &refused))
+        Some(ChangeResult::Refused(refusal)) => {
+            let (status, _) = describe_refusal(refusal.code);
+            failure(status, &describe_change_result(change, job, &ChangeResult::Refused(refusal)))
         }
         None => failure(StatusCode::BAD_GATEWAY, "The answer of the head lacks the result of the change."),
-    }
-}
-
-fn status_of(result: &ChangeResult) -> StatusCode {
-    match result {
-        ChangeResult::Refused(refusal) if refusal.code == RefusalCode::NotAllowed => StatusCode::FORBIDDEN,
-        ChangeResult::Refused(refusal) if refusal.code == RefusalCode::NotFound => StatusCode::NOT_FOUND,
-        ChangeResult::Refused(_) | ChangeResult::Done | ChangeResult::Already => StatusCode::CONFLICT,
     }
 }
 

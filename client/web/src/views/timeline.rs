@@ -20,6 +20,8 @@ const COLORS: usize = 12;
 const MOST_EARLIER: usize = 100;
 /// The height of a device and of the marks of time, in pixels.
 const HEIGHT: u32 = 36;
+/// The shortest time that is shown.
+const SHORTEST: Span = Span::from_secs(300);
 /// Marks of time.
 const MARKS: u64 = 4;
 
@@ -113,6 +115,12 @@ impl Window {
         Window { from: to - Span::from_secs(hours.number() * 3_600), to }
     }
 
+    /// The same window, begun where the first stay begins if nobody was there before.
+    fn starting_with(self, first: Option<Time>) -> Window {
+        let latest = self.to - SHORTEST;
+        Window { from: first.map_or(self.from, |first| first.min(latest).max(self.from)), ..self }
+    }
+
     /// The place of a time, in per cent of the width.
     fn place(self, at: Time) -> f64 {
         100.0 * at.since(self.from).as_secs_f64() / self.to.since(self.from).as_secs_f64()
@@ -138,6 +146,7 @@ impl Timeline {
         let with_all: BTreeMap<JobId, &JobRecord> = repeated.iter().map(|job| (job.id, job)).collect();
         let jobs = cluster.jobs.all().map(|job| with_all.get(&job.id).copied().unwrap_or(job));
         let stays = stays(jobs, window);
+        let window = window.starting_with(stays.values().flatten().map(|stay| stay.from).min());
         let shown = |stay: &&Stay<'_>| stay.to > window.from;
         let users: std::collections::BTreeSet<&str> =
             stays.values().flatten().filter(shown).map(|stay| stay.job.user.as_str()).collect();
@@ -189,16 +198,12 @@ fn bars(stays: &[Stay<'_>], window: Window, colors: &BTreeMap<&str, usize>, zone
     let bar = |(stay, (y, height)): (&Stay<'_>, (u32, u32))| {
         let (x, end) = (window.place(stay.from.max(window.from)), window.place(stay.to.min(window.to)));
         let job = stay.job;
-        let name = short_name(&job.name, 40);
-        let span = stay.to.since(stay.from);
-        let since = local_time(stay.from, zone);
+        let label = format!("{} {} · {}", job.id, line(&job.user), short_name(&job.name, 40));
+        let (span, since) = (stay.to.since(stay.from), local_time(stay.from, zone));
         Bar {
             job: job.id,
-            title: line(&format!(
-                "Job {} {} of {}: {} GPU for {span} from {since}",
-                job.id, job.name, job.user, stay.share
-            )),
-            label: format!("{} · {name}", line(&job.user)),
+            title: format!("{label}: {} GPU for {span} from {since}", stay.share),
+            label,
             color: colors.get(job.user.as_str()).copied().unwrap_or_default(),
             x: format!("{x:.3}"),
             width: format!("{:.3}", (end - x).max(0.1)),

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::kit::{Cluster, until};
 
 /// A head and one worker with fake GPUs.
-pub(super) struct GpuCluster {
-    pub(super) cluster: Cluster,
+pub(crate) struct GpuCluster {
+    pub(crate) cluster: Cluster,
     pub(super) world: FakeWorld,
     installed: Installed,
 }
@@ -32,7 +32,7 @@ impl GpuCluster {
     }
 
     /// The same for a head that is already running.
-    pub(super) fn of(
+    pub(crate) fn of(
         cluster: Cluster,
         gpus: u8,
         flags: &[&str],

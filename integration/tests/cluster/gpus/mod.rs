@@ -10,7 +10,7 @@ mod drivers;
 mod fallback;
 mod faults;
 mod interference;
-mod kit;
+pub(crate) mod kit;
 mod limits;
 mod restarts;
 mod sharing;

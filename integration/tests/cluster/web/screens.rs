@@ -11,7 +11,14 @@ use serde_json::{Value, json};
 
 use super::browser::{Browser, Screen};
 use super::server::WebServer;
+use crate::gpus::kit::GpuCluster;
 use crate::kit::{Cluster, say};
+
+/// The workers of this test run the jobs of users who have no accounts.
+const SHARED_ACCOUNT: [&str; 1] = ["--allow-shared-account"];
+
+/// How busy the fake GPUs are, in percent.
+const UTILIZATIONS: [u32; 4] = [97, 61, 18, 0];
 
 /// A job that trains until it is ended.
 const TRAINING: &str = r#"
@@ -88,12 +95,14 @@ fn pages(job: &str, array: &str) -> Vec<(&'static str, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_fit_their_window_and_can_be_used_by_everybody() {
     let Some(browser) = Browser::start().await else { return };
-    let mut cluster = Cluster::start(&[]);
-    for devices in ["sim:4xH200-141G", "sim:4xH200-141G"] {
-        cluster.add_worker_with(devices, &["--allow-shared-account"]);
-    }
-    let (job, array) = fill(&cluster);
-    let mut server = WebServer::start(&cluster, &[]);
+    let mut gpus = GpuCluster::of(Cluster::start(&[]), 4, &SHARED_ACCOUNT, |gpu| {
+        let number = usize::from(gpu.uuid.as_bytes()[gpu.uuid.len() - 1] - b'0');
+        gpu.utilization = UTILIZATIONS[number];
+    });
+    gpus.cluster.add_worker_with("sim:4xH200-141G", &SHARED_ACCOUNT);
+    let cluster = &gpus.cluster;
+    let (job, array) = fill(cluster);
+    let mut server = WebServer::start(cluster, &[]);
     browser.client.goto(&server.another_entry()).await.unwrap();
     let axe = std::env::var_os("COHABIT_AXE").map(|file| std::fs::read_to_string(file).unwrap());
     if axe.is_none() {

@@ -40,6 +40,9 @@ fn another_host_name_gets_nothing_even_with_a_session() {
     assert_eq!(request(port, "GET", "/", &[("Host", "localhost:9"), ("Cookie", &session)], "").status, 200);
 }
 
+/// A method, headers, and the status of the answer.
+type Case<'a> = (&'static str, &'a [(&'a str, &'a str)], u16);
+
 #[test]
 fn a_change_from_elsewhere_changes_nothing() {
     let cluster = Cluster::start(&["host:1"]);
@@ -49,7 +52,7 @@ fn a_change_from_elsewhere_changes_nothing() {
     let session = server.session();
     let (path, host) = (format!("/jobs/{job}/cancel"), server.host());
     let own = format!("http://{host}");
-    let cases: [(&str, &[(&str, &str)], u16); 9] = [
+    let cases: [Case<'_>; 9] = [
         ("POST", &[("Origin", &own), ("Sec-Fetch-Site", "same-origin")], 403),
         ("POST", &[("Cookie", &session)], 403),
         ("POST", &[("Cookie", &session), ("Origin", &own)], 403),
