@@ -96,7 +96,7 @@ impl WebServer {
     /// Serves until the future is ready; connections are then closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let WebServer { listener, state, .. } = self;
-        let upstream = follow(state.client.clone(), Arc::clone(&state.cluster), Arc::clone(&state.demand));
+        let upstream = follow(state.client.clone(), Arc::clone(&state.cluster), Arc::clone(&state.viewers));
         tokio::select! {
             () = shutdown => {}
             () = upstream => {}

@@ -9,10 +9,10 @@ use jiff::tz::TimeZone;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::access::entry::Entry;
+use crate::access::entry::EntryKeys;
 use crate::cluster::Cluster;
 use crate::cluster::answer_cache::{AnswerCache, AnswerError};
-use crate::cluster::demand::Demand;
+use crate::cluster::viewers::Viewers;
 
 /// Logs that are followed at once, over all tabs.
 const MOST_LOG_FOLLOWERS: usize = 32;
@@ -31,9 +31,9 @@ pub(crate) struct WebState {
     /// The port that browsers come to.
     pub(crate) port: u16,
     pub(crate) zone: TimeZone,
-    pub(crate) entry: Entry,
+    pub(crate) entry: EntryKeys,
     pub(crate) cluster: Arc<watch::Sender<Cluster>>,
-    pub(crate) demand: Arc<Demand>,
+    pub(crate) viewers: Arc<Viewers>,
     pub(crate) log_followers: Semaphore,
     explanations: AnswerCache<JobId, JobAnswer>,
     members: AnswerCache<(u64, Option<JobId>), Vec<JobRecord>>,
@@ -54,9 +54,9 @@ impl WebState {
             by,
             port,
             zone: TimeZone::system(),
-            entry: Entry::default(),
+            entry: EntryKeys::default(),
             cluster: Arc::new(watch::Sender::default()),
-            demand: Arc::default(),
+            viewers: Arc::default(),
             log_followers: Semaphore::new(MOST_LOG_FOLLOWERS),
             explanations: AnswerCache::default(),
             members: AnswerCache::default(),
@@ -67,7 +67,7 @@ impl WebState {
     /// Notes that a page is looked at, and waits a moment for what is known to be fresh.
     pub(crate) async fn freshen(&self) {
         let now = Instant::now();
-        self.demand.look(now, []);
+        self.viewers.look(now, []);
         let is_fresh = |cluster: &Cluster| {
             let is_new = |(at, _): (Instant, _)| now.saturating_duration_since(at) < FRESH_FOR;
             cluster.seen.is_some_and(is_new) || cluster.failure.is_some()

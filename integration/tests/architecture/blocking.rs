@@ -10,8 +10,15 @@ use crate::workspace::{Workspace, direct, root_file};
 
 /// Crates with async code that runs for long. A command of the command line ends soon, and waits for nothing
 /// else meanwhile.
-const CRATES: [&str; 6] =
-    ["cohabit-head", "cohabit-worker-daemon", "cohabit-executor", "cohabit-client", "cohabit-net", "cohabit"];
+const CRATES: [&str; 7] = [
+    "cohabit-head",
+    "cohabit-worker-daemon",
+    "cohabit-executor",
+    "cohabit-client",
+    "cohabit-net",
+    "cohabit-web",
+    "cohabit",
+];
 
 /// Calls that may block, as the crate, the function and the call, each with its reason here.
 const ALLOWED: &[(&str, &str, &str)] = &[

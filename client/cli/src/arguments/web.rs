@@ -9,8 +9,8 @@ use super::connection::ConnectionArguments;
 // Arguments of `web`.
 #[derive(Debug, Args)]
 pub(crate) struct WebArguments {
-    /// Address of this machine to serve the pages on; only browsers on this machine, or at the other end of an
-    /// SSH tunnel, can reach them
+    /// Address to serve the pages on: only browsers on this machine, or at the end of an SSH tunnel, can
+    /// reach them
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7071")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]

@@ -14,7 +14,7 @@ const MOST: usize = 32;
 
 /// The keys and sessions of one server.
 #[derive(Debug, Default)]
-pub(crate) struct Entry(Mutex<EntrySecrets>);
+pub(crate) struct EntryKeys(Mutex<EntrySecrets>);
 
 #[derive(Debug, Default)]
 struct EntrySecrets {
@@ -26,7 +26,7 @@ struct EntrySecrets {
 #[derive(Debug)]
 struct Dated(SecretDigest, Instant);
 
-impl Entry {
+impl EntryKeys {
     /// A new key.
     pub(crate) fn issue_key(&self, now: Instant) -> String {
         add(&mut self.lock().keys, now)
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_key_opens_one_session() {
-        let (entry, now) = (Entry::default(), Instant::now());
+        let (entry, now) = (EntryKeys::default(), Instant::now());
         let key = entry.issue_key(now);
         let session = entry.redeem(&key, now).unwrap();
         assert_eq!(entry.redeem(&key, now), None, "it was used");
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn keys_and_sessions_expire() {
-        let (entry, now) = (Entry::default(), Instant::now());
+        let (entry, now) = (EntryKeys::default(), Instant::now());
         let key = entry.issue_key(now);
         assert_eq!(entry.redeem(&key, now + KEY_LIFETIME), None);
         let later = entry.issue_key(now);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_oldest_session_gives_way_to_the_newest() {
-        let (entry, now) = (Entry::default(), Instant::now());
+        let (entry, now) = (EntryKeys::default(), Instant::now());
         let sessions: Vec<String> =
             (0..=MOST).map(|_| entry.redeem(&entry.issue_key(now), now).unwrap()).collect();
         assert!(!entry.has_session(&sessions[0], now));

@@ -3,11 +3,11 @@
 //! [`upstream`] asks the head and applies the answers to [`Cluster`]; views only read it.
 
 pub(crate) mod answer_cache;
-pub(crate) mod demand;
 pub(crate) mod job_feed;
 pub(crate) mod job_table;
 pub(crate) mod upstream;
 pub(crate) mod utilization;
+pub(crate) mod viewers;
 
 use std::time::{Duration, Instant};
 

@@ -9,8 +9,8 @@ use cohabit_client::{Client, Error};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::demand::Demand;
 use super::job_feed::JobFeed;
+use super::viewers::Viewers;
 use super::{Cluster, Look};
 use crate::clock::now;
 
@@ -30,20 +30,20 @@ const RESIDENTS_AT_ONCE: usize = 500;
 const PROBLEMS_EVERY: u32 = 5;
 
 /// Follows the head for ever.
-pub(crate) async fn follow(client: Client, cluster: Arc<watch::Sender<Cluster>>, demand: Arc<Demand>) {
+pub(crate) async fn follow(client: Client, cluster: Arc<watch::Sender<Cluster>>, viewers: Arc<Viewers>) {
     let mut upstream = Upstream { client, feed: JobFeed::default(), looks: 0 };
     loop {
-        match upstream.look(&cluster, &demand).await {
+        match upstream.look(&cluster, &viewers).await {
             Ok(look) => cluster.send_modify(|cluster| cluster.apply(look, Instant::now(), now())),
             Err(error) => {
                 upstream.feed.restart();
                 cluster.send_modify(|cluster| cluster.failure = Some(error.to_string()));
             }
         }
-        match demand.is_watched(Instant::now()) {
+        match viewers.is_watched(Instant::now()) {
             true => sleep(PAUSE).await,
             // Somebody may come meanwhile.
-            false => drop(timeout(IDLE_PAUSE, demand.woken()).await),
+            false => drop(timeout(IDLE_PAUSE, viewers.woken()).await),
         }
     }
 }
@@ -55,14 +55,14 @@ struct Upstream {
 }
 
 impl Upstream {
-    async fn look(&mut self, cluster: &watch::Sender<Cluster>, demand: &Demand) -> Result<Look, Error> {
+    async fn look(&mut self, cluster: &watch::Sender<Cluster>, viewers: &Viewers) -> Result<Look, Error> {
         let nodes = self.client.nodes().await?;
         let mut jobs = self.feed.changes(&self.client, now()).await?;
         let mut missing = cluster.borrow().unknown_residents(&nodes);
         missing.retain(|job| !jobs.jobs.iter().any(|record| record.id == *job));
         missing.truncate(RESIDENTS_AT_ONCE);
         if self.looks.is_multiple_of(ROWS_EVERY) {
-            missing.extend(demand.next_rows(Instant::now(), ROWS_AT_ONCE));
+            missing.extend(viewers.next_rows(Instant::now(), ROWS_AT_ONCE));
         }
         jobs.jobs.extend(self.records(&missing).await?);
         let problems = match self.looks.is_multiple_of(PROBLEMS_EVERY) {

@@ -44,7 +44,7 @@ pub(super) async fn log(
             "Too many logs are followed at once: close some pages.",
         );
     };
-    state.demand.look(std::time::Instant::now(), []);
+    state.viewers.look(std::time::Instant::now(), []);
     let piece = match read(&state, place, LogPosition::At(query.from), FollowMode::Wait).await {
         Ok(chunk) => LogPiece::new(place, &chunk),
         // The script asks again.

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use super::answer::Asked;
 use crate::state::WebState;
 use crate::views::arrays::{ArrayMembers, Arrays, PAGE_MEMBERS};
-use crate::views::nodes::Nodes;
+use crate::views::nodes::NodesView;
 use crate::views::overview::Overview;
 use crate::views::people::People;
 use crate::views::queue::{Queue, QueueQuery};
-use crate::views::timeline::{Timeline, TimelineQuery, with_earlier_attempts};
+use crate::views::timeline::{TimelineQuery, TimelineView, with_earlier_attempts};
 
 pub(super) async fn overview(
     State(state): State<Arc<WebState>>,
@@ -38,14 +38,14 @@ pub(super) async fn queue(
     state.freshen().await;
     let cluster = state.cluster.borrow();
     let view = Queue::new(&cluster, query, &state.by.user);
-    state.demand.look(Instant::now(), view.waiting(&cluster));
+    state.viewers.look(Instant::now(), view.waiting(&cluster));
     Asked { state: &state, headers: &headers, address: &address }.show(&cluster, "Queue", &view)
 }
 
 pub(super) async fn nodes(State(state): State<Arc<WebState>>, headers: HeaderMap, address: Uri) -> Response {
     state.freshen().await;
     let cluster = state.cluster.borrow();
-    let view = Nodes::new(&cluster, &state.zone);
+    let view = NodesView::new(&cluster, &state.zone);
     Asked { state: &state, headers: &headers, address: &address }.show(&cluster, "Nodes", &view)
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn timeline(
     };
     let cluster = state.cluster.borrow();
     // Without earlier attempts the latest ones are shown.
-    let view = Timeline::new(&cluster, &repeated.unwrap_or_default(), query, &state.zone);
+    let view = TimelineView::new(&cluster, &repeated.unwrap_or_default(), query, &state.zone);
     Asked { state: &state, headers: &headers, address: &address }.show(&cluster, "Timeline", &view)
 }
 

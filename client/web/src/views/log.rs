@@ -14,8 +14,8 @@ pub(crate) struct LogPlace {
     pub(crate) rank: u32,
 }
 
-/// The section of a page with the output of a rank, empty at first: the script asks for its content, and
-/// without script there is a link.
+/// The section of a page with the end of the output of a rank. The script goes on from there; without script
+/// there is the page, loaded again.
 #[derive(Template)]
 #[template(path = "log_section.html")]
 pub(crate) struct LogSection {

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 /// All nodes.
 #[derive(Template)]
 #[template(path = "nodes.html")]
-pub(crate) struct Nodes {
+pub(crate) struct NodesView {
     pub(crate) rows: Vec<NodeRow>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct NodeRow {
     pub(crate) build: String,
 }
 
-impl Nodes {
-    pub(crate) fn new(cluster: &Cluster, zone: &TimeZone) -> Nodes {
-        Nodes { rows: cluster.nodes.iter().map(|node| NodeRow::new(node, zone)).collect() }
+impl NodesView {
+    pub(crate) fn new(cluster: &Cluster, zone: &TimeZone) -> NodesView {
+        NodesView { rows: cluster.nodes.iter().map(|node| NodeRow::new(node, zone)).collect() }
     }
 }
 

@@ -19,9 +19,11 @@ const COLORS: usize = 12;
 /// Jobs whose earlier attempts are asked for.
 const MOST_EARLIER: usize = 100;
 /// The height of a device and of the marks of time, in pixels.
-const HEIGHT: u32 = 36;
+const HEIGHT: u32 = 56;
 /// The shortest time that is shown.
-const SHORTEST: Span = Span::from_secs(300);
+const SHORTEST: Span = Span::from_secs(60);
+/// Below this length, marks have seconds.
+const WITH_SECONDS: Span = Span::from_secs(600);
 /// Marks of time.
 const MARKS: u64 = 4;
 
@@ -47,7 +49,7 @@ pub(crate) enum Hours {
 /// The devices over time.
 #[derive(Template)]
 #[template(path = "timeline.html")]
-pub(crate) struct Timeline {
+pub(crate) struct TimelineView {
     pub(crate) hours: u64,
     pub(crate) choices: [u64; 3],
     pub(crate) marks: Vec<TimeMark>,
@@ -74,6 +76,8 @@ pub(crate) struct UserColor {
 #[derive(Debug)]
 pub(crate) struct DeviceLane {
     pub(crate) node: String,
+    /// Its place among the devices of the node.
+    pub(crate) number: usize,
     pub(crate) device: String,
     pub(crate) bars: Vec<Bar>,
 }
@@ -135,13 +139,13 @@ pub(crate) fn with_earlier_attempts(cluster: &Cluster, query: TimelineQuery) -> 
     recent.map(|job| job.id).take(MOST_EARLIER).collect()
 }
 
-impl Timeline {
+impl TimelineView {
     pub(crate) fn new(
         cluster: &Cluster,
         repeated: &[JobRecord],
         query: TimelineQuery,
         zone: &TimeZone,
-    ) -> Timeline {
+    ) -> TimelineView {
         let window = Window::new(query.hours, cluster.as_of());
         let with_all: BTreeMap<JobId, &JobRecord> = repeated.iter().map(|job| (job.id, job)).collect();
         let jobs = cluster.jobs.all().map(|job| with_all.get(&job.id).copied().unwrap_or(job));
@@ -152,18 +156,22 @@ impl Timeline {
             stays.values().flatten().filter(shown).map(|stay| stay.job.user.as_str()).collect();
         let colors: BTreeMap<&str, usize> = users.into_iter().zip((0..COLORS).cycle()).collect();
         let nothing = Vec::new();
-        let lane = |node: &str, device: &DeviceId| DeviceLane {
+        let lane = |node: &str, number: usize, device: &DeviceId| DeviceLane {
             node: line(node),
+            number,
             device: line(&device.to_string()),
             bars: bars(stays.get(&(node, device)).unwrap_or(&nothing), window, &colors, zone),
         };
-        let devices = cluster.nodes.iter().flat_map(|node| node.devices.iter().map(move |it| (node, it)));
-        Timeline {
+        let devices = cluster.nodes.iter().flat_map(|node| {
+            let numbered = node.devices.iter().enumerate();
+            numbered.map(|(number, it)| lane(&node.name, number, &it.device.id))
+        });
+        TimelineView {
             hours: query.hours.number(),
             choices: [Hours::One, Hours::Six, Hours::Day].map(Hours::number),
             marks: marks(window, zone),
             users: colors.iter().map(|(user, color)| UserColor { user: line(user), color: *color }).collect(),
-            devices: devices.map(|(node, it)| lane(&node.name, &it.device.id)).collect(),
+            devices: devices.collect(),
             height: HEIGHT,
         }
     }
@@ -215,12 +223,13 @@ fn bars(stays: &[Stay<'_>], window: Window, colors: &BTreeMap<&str, usize>, zone
 }
 
 fn marks(window: Window, zone: &TimeZone) -> Vec<TimeMark> {
-    let length = window.to.since(window.from).as_micros();
+    let length = window.to.since(window.from);
+    let end = if length < WITH_SECONDS { 19 } else { 16 };
     let mark = |number: u64| {
-        let at = window.from + Span::from_micros(length / MARKS * number);
+        let at = window.from + Span::from_micros(length.as_micros() / MARKS * number);
         let text = local_time(at, zone);
-        // The time of day without seconds.
-        TimeMark { at: text.get(11..16).unwrap_or(&text).to_owned(), x: window.place(at) }
+        // The time of day alone.
+        TimeMark { at: text.get(11..end).unwrap_or(&text).to_owned(), x: window.place(at) }
     };
     (0..MARKS).map(mark).collect()
 }

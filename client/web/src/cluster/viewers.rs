@@ -13,7 +13,7 @@ const LOOKED_AT_FOR: Duration = Duration::from_secs(10);
 
 /// When pages were last asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Demand {
+pub(crate) struct Viewers {
     seen: Mutex<Seen>,
     woken: Notify,
 }
@@ -28,7 +28,7 @@ struct Seen {
     read: Option<JobId>,
 }
 
-impl Demand {
+impl Viewers {
     /// A page with these waiting jobs is looked at.
     pub(crate) fn look(&self, now: Instant, waiting: impl IntoIterator<Item = JobId>) {
         let mut seen = self.lock();
@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn rows_are_read_in_turn_while_they_are_looked_at() {
-        let (demand, now) = (Demand::default(), Instant::now());
-        assert!(!demand.is_watched(now) && demand.next_rows(now, 2).is_empty());
-        demand.look(now, (1..=3).map(JobId::new));
-        assert!(demand.is_watched(now));
-        assert_eq!(numbers(demand.next_rows(now, 2)), [1, 2]);
-        assert_eq!(numbers(demand.next_rows(now, 2)), [1, 3]);
-        assert_eq!(numbers(demand.next_rows(now, 9)), [1, 2, 3]);
+        let (viewers, now) = (Viewers::default(), Instant::now());
+        assert!(!viewers.is_watched(now) && viewers.next_rows(now, 2).is_empty());
+        viewers.look(now, (1..=3).map(JobId::new));
+        assert!(viewers.is_watched(now));
+        assert_eq!(numbers(viewers.next_rows(now, 2)), [1, 2]);
+        assert_eq!(numbers(viewers.next_rows(now, 2)), [1, 3]);
+        assert_eq!(numbers(viewers.next_rows(now, 9)), [1, 2, 3]);
         let later = now + LOOKED_AT_FOR;
-        assert!(!demand.is_watched(later) && demand.next_rows(later, 2).is_empty());
+        assert!(!viewers.is_watched(later) && viewers.next_rows(later, 2).is_empty());
     }
 }
