@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{
     Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HostShare, JobSpec,
-    LaunchMode, RetryPolicy, Sharing, Stop,
+    LaunchMode, RetryPolicy, Sharing, StallAction, StallPolicy, Stop,
 };
 use cohabit_console::CommandError;
 use cohabit_console::model_description::read_model_description;
@@ -98,6 +98,8 @@ pub(crate) fn specify(
         priority: job.priority.unwrap_or(0),
         time_limit: job.time,
         retry: RetryPolicy { limit: job.retries.unwrap_or(0), ..RetryPolicy::default() },
+        requeue_on_timeout: job.requeue_on_timeout,
+        stall: stall(job)?,
         stop: Stop { warning: job.stop_signal, grace: job.grace.unwrap_or_else(|| Stop::default().grace) },
         group: job.group.clone(),
         model: job
@@ -123,6 +125,19 @@ fn launch(job: &JobArguments) -> Result<LaunchMode, CommandError> {
         )),
         (Some(NodeCount::Any), Some(LaunchMode::PerGpu) | None) => Ok(LaunchMode::PerGpu),
         (Some(NodeCount::Exactly(_)) | None, launch) => Ok(launch.unwrap_or_default()),
+    }
+}
+
+fn stall(job: &JobArguments) -> Result<Option<StallPolicy>, CommandError> {
+    match (job.stall_timeout, job.on_stall) {
+        (Some(timeout), action) => {
+            Ok(Some(StallPolicy { timeout, action: action.map_or_else(StallAction::default, Into::into) }))
+        }
+        (None, Some(_)) => Err(CommandError::invalid(
+            "--on-stall needs the time after which the job counts as stalled: add --stall-timeout, such as \
+             --stall-timeout 10m",
+        )),
+        (None, None) => Ok(None),
     }
 }
 

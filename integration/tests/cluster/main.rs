@@ -31,6 +31,7 @@ mod sdk;
 mod selections;
 mod shares;
 mod simulated_gpus;
+mod slices;
 mod snapshots;
 mod tokens;
 mod worker_disk;

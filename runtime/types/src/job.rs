@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::job_name::{check_name, default_name};
 use crate::{
     Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Spread,
-    Stop, Time,
+    StallPolicy, Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -41,6 +41,12 @@ pub struct JobSpec {
     pub time_limit: Option<Span>,
     /// What happens after a failure.
     pub retry: RetryPolicy,
+    /// Whether a job that reaches its time limit is queued again, with the same checkpoints.
+    #[serde(default)]
+    pub requeue_on_timeout: bool,
+    /// When it counts as stalled; never without.
+    #[serde(default)]
+    pub stall: Option<StallPolicy>,
     /// How an attempt is stopped.
     pub stop: Stop,
     /// Jobs that recur carry the same group; estimates learn from earlier members.
@@ -139,6 +145,8 @@ impl JobSpec {
             priority: 0,
             time_limit: None,
             retry: RetryPolicy::default(),
+            requeue_on_timeout: false,
+            stall: None,
             stop: Stop::default(),
             group: None,
             model: None,
@@ -172,10 +180,24 @@ impl JobSpec {
         {
             return Err(format!("'{name}' cannot be the name of an environment variable"));
         }
-        if self.time_limit == Some(Span::ZERO) {
-            return Err("a time limit of zero would stop the job at once: leave it out for no limit".into());
-        }
+        self.check_time_rules()?;
         self.array.as_ref().map_or(Ok(()), Array::check)
+    }
+
+    /// Refuses rules about time that cannot take effect.
+    fn check_time_rules(&self) -> Result<(), String> {
+        match (self.time_limit, self.stall) {
+            (Some(Span::ZERO), _) => {
+                Err("a time limit of zero would stop the job at once: leave it out for no limit".into())
+            }
+            (None, _) if self.requeue_on_timeout => {
+                Err("--requeue-on-timeout needs a time limit: add --time, such as --time 4h".into())
+            }
+            (_, Some(StallPolicy { timeout: Span::ZERO, .. })) => {
+                Err("a stall timeout of zero would count every job as stalled: leave it out for none".into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a name that is empty or has control characters. A journal may hold jobs with such names, which
@@ -233,6 +255,7 @@ impl JobSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StallAction;
 
     fn sleeper() -> JobSpec {
         JobSpec::command(vec!["/bin/sleep".into(), "1".into()], "/tmp".into())
@@ -251,6 +274,10 @@ mod tests {
         assert!(named.check_name().is_err());
         assert!(refused(|spec| spec.workdir = "here".into()).contains("not absolute"));
         assert!(refused(|spec| spec.time_limit = Some(Span::ZERO)).contains("zero"));
+        assert!(refused(|spec| spec.requeue_on_timeout = true).contains("--time"));
+        let at_once = StallPolicy { timeout: Span::ZERO, action: StallAction::Warn };
+        let stall_refusal = JobSpec { stall: Some(at_once), ..sleeper() }.check().unwrap_err();
+        assert!(stall_refusal.contains("zero"));
         assert!(
             refused(|spec| spec.entrypoint = JobSpec::command(vec![], "/".into()).entrypoint)
                 .contains("no command")

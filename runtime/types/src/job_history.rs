@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttemptId, Bytes, DeviceId, Enforcement, HostShare, JobId, JobState, Outcome, PlanRequestId, RankId,
-    ReasonCode, Share, Span, StopReason, Time,
+    ReasonCode, Share, Signal, Span, StopReason, Time,
 };
 
 /// One thing that happened to a job.
@@ -94,8 +94,24 @@ pub enum JobEventKind {
         /// Why the policy chose so.
         why: String,
     },
+    /// The attempt has reported no step for longer than its stall timeout.
+    Stalled {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The time without a new step.
+        quiet_for: Span,
+        /// The latest step, if there was one.
+        step: Option<u64>,
+    },
     /// The attempt is being stopped.
     Stopping(AttemptId, StopReason),
+    /// A worker sent this signal to the processes of an attempt, to stop it.
+    SignalSent {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Which signal.
+        signal: Signal,
+    },
     /// A rank ended.
     RankEnded {
         /// Which rank.
@@ -155,6 +171,18 @@ pub enum JobEventKind {
     },
 }
 
+impl JobEventKind {
+    /// The attempt that stalled, the time without a new step, and the latest step, if this is a stall.
+    #[must_use]
+    pub const fn stall(&self) -> Option<(AttemptId, Span, Option<u64>)> {
+        if let JobEventKind::Stalled { attempt, quiet_for, step } = self {
+            Some((*attempt, *quiet_for, *step))
+        } else {
+            None
+        }
+    }
+}
+
 impl Cause {
     fn clause(&self) -> String {
         match self {
@@ -179,14 +207,13 @@ impl fmt::Display for JobEventKind {
             JobEventKind::Held => f.write_str("put on hold"),
             JobEventKind::Released => f.write_str("released"),
             JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
-                let what = with_devices(devices, *share);
+                let (nodes, what) = (listed(nodes), with_devices(devices, *share));
+                let because = if why.is_empty() { String::new() } else { format!(": {why}") };
                 write!(
                     f,
-                    "attempt {} placed on {} {what} after waiting {waited}",
-                    attempt.attempt,
-                    listed(nodes)
-                )?;
-                if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
+                    "attempt {} placed on {nodes} {what} after waiting {waited}{because}",
+                    attempt.attempt
+                )
             }
             JobEventKind::Started(rank) => {
                 write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank)
@@ -205,6 +232,14 @@ impl fmt::Display for JobEventKind {
                 let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
                 let change = change_of_share(*from, *to);
                 write!(f, "attempt {} {change}{because}", attempt.attempt)
+            }
+            JobEventKind::Stalled { attempt, quiet_for, step } => {
+                let since =
+                    step.map_or("a first step".to_owned(), |step| format!("a step after step {step}"));
+                write!(f, "attempt {} stalled: {quiet_for} without {since}", attempt.attempt)
+            }
+            JobEventKind::SignalSent { attempt, signal } => {
+                write!(f, "attempt {} was sent {signal}", attempt.attempt)
             }
             JobEventKind::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())

@@ -33,6 +33,8 @@ impl JobSpec {
             priority: _,
             time_limit: _,
             retry: _,
+            requeue_on_timeout: _,
+            stall: _,
             stop: _,
             group,
             model,
@@ -134,6 +136,8 @@ impl JobEventKind {
             | JobEventKind::Released
             | JobEventKind::Started(_)
             | JobEventKind::Shares { enforcement: Enforcement::Enforced, .. }
+            | JobEventKind::Stalled { .. }
+            | JobEventKind::SignalSent { .. }
             | JobEventKind::Stopping(..)
             | JobEventKind::Adopted(_)
             | JobEventKind::Requeued { .. }

@@ -29,6 +29,7 @@ mod job_name;
 mod job_ref;
 mod job_weight;
 mod log;
+mod metric;
 mod model_description;
 mod node;
 mod order;
@@ -47,6 +48,7 @@ pub mod shared;
 mod shell_quoting;
 mod shortened;
 mod span_range;
+mod stall;
 mod state;
 mod stop;
 mod telemetry;
@@ -86,6 +88,7 @@ pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};
 pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
+pub use metric::MetricValue;
 pub use model_description::{ModelDescription, ModelFamily, PipelineStage};
 pub use node::{
     ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,
@@ -112,6 +115,7 @@ pub use retry::RetryPolicy;
 pub use shell_quoting::quoted_command;
 pub use shortened::shortened;
 pub use span_range::span_range;
+pub use stall::{StallAction, StallPolicy};
 pub use state::{JobPhase, JobState, ReasonCode};
 pub use stop::{Signal, Stop, WarningSignal};
 pub use telemetry::{

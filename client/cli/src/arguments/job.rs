@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use cohabit_client::types::{Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, WarningSignal};
+use cohabit_client::types::{
+    Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, StallAction, WarningSignal,
+};
 
 use crate::values::{self, AmountRange, BeginTime, DependencyArgument, EnvArgument, NodeCount};
 
@@ -52,6 +54,16 @@ pub(crate) struct JobArguments {
     /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
     #[arg(long, short = 't', value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) time: Option<Span>,
+    /// Queue the job again when it reaches its time limit: it runs in slices of --time, each of which goes on
+    /// from the checkpoint of the last
+    #[arg(long)]
+    pub(crate) requeue_on_timeout: bool,
+    /// Count the job as stalled when it reports no step for this long
+    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
+    pub(crate) stall_timeout: Option<Span>,
+    /// What to do with a stalled job [default: warn]
+    #[arg(long, value_name = "ACTION", value_enum)]
+    pub(crate) on_stall: Option<StallArgument>,
     /// Priority; jobs with a higher number start earlier [default: 0]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
@@ -137,6 +149,24 @@ impl SnapshotArgument {
     pub(crate) fn parse(text: &str) -> Result<SnapshotArgument, String> {
         SnapshotArgument::from_str(text, false)
             .map_err(|_| format!("'{text}' is none of the choices: write git, all or no"))
+    }
+}
+
+/// What happens to a stalled job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StallArgument {
+    /// Its history and `cohabit explain` say so; it goes on
+    Warn,
+    /// Stop it and queue it again
+    Requeue,
+}
+
+impl From<StallArgument> for StallAction {
+    fn from(word: StallArgument) -> StallAction {
+        match word {
+            StallArgument::Warn => StallAction::Warn,
+            StallArgument::Requeue => StallAction::Requeue,
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use cohabit_client::Explanation;
 use cohabit_client::types::{
     AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, JobChange, JobEvent,
-    JobId, JobPrediction, JobRecord, JobState, NodeState, Outcome, Progress, RankRecord, ReasonCode, Share,
-    Slowdown, Span, StopReason, TokenRecord,
+    JobId, JobPrediction, JobRecord, JobState, MetricValue, NodeState, Outcome, Progress, RankRecord,
+    ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
 };
 use serde::Serialize;
 
@@ -117,7 +117,7 @@ struct ProgressDocument {
     total: Option<u64>,
     rate: Option<f64>,
     eta_s: Option<f64>,
-    metrics: BTreeMap<String, f64>,
+    metrics: BTreeMap<String, MetricValue>,
 }
 
 #[derive(Debug, Serialize)]

@@ -59,7 +59,7 @@ fn attempt(attempt: AttemptRecord, text: &str) -> AttemptRecord {
 /// A job with this text wherever a user or a worker chooses one.
 pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
     let progress = job.progress.map(|mut progress| {
-        progress.metrics = [(text.to_owned(), 0.5)].into();
+        progress.metrics = [(text.to_owned(), 0.5.into())].into();
         progress
     });
     JobRecord {

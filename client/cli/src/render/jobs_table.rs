@@ -3,11 +3,11 @@
 use cohabit_client::types::{Demand, GpuRequest, JobPhase, JobRecord, JobState, Slowdown, Span, Time};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
-use comfy_table::Row;
+use comfy_table::{Cell, Color, Row};
 use jiff::tz::TimeZone;
 
 use super::expected_times::eta;
-use super::progress::{progress_text, silence};
+use super::progress::{has_diverged, metric_text, progress_text, silence};
 use super::short_name::{LONGEST_LISTED_NAME, short_name};
 use super::{local_time, states};
 
@@ -68,7 +68,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
         .add_cell(cell(runtime(job, now).map_or(String::new(), |span| span.to_string())))
         .add_cell(cell(eta(job, now)))
         .add_cell(cell(job.nodes().join(",")))
-        .add_cell(cell(detail(job, now)));
+        .add_cell(detail_cell(job, now));
     row
 }
 
@@ -81,12 +81,21 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
         .add_cell(cell(job.command_line()));
 }
 
+/// The same as [`detail`], in red for a training that has diverged.
+fn detail_cell(job: &JobRecord, now: Time) -> Cell {
+    let cell = cell(detail(job, now));
+    match job.progress.as_ref().is_some_and(has_diverged) {
+        true => cell.fg(Color::Red),
+        false => cell,
+    }
+}
+
 /// The run time of the latest attempt.
 pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
     Some(job.ended_at.unwrap_or(now).since(job.started_at?))
 }
 
-/// Members of an array, progress, or the reason why the job is waiting or ended.
+/// Members of an array, progress, or the reason why the job is waiting or ended, with its final metric.
 pub(crate) fn detail(job: &JobRecord, now: Time) -> String {
     if let Some(array) = &job.array {
         let held = match array.count(JobState::Held) {
@@ -101,7 +110,10 @@ pub(crate) fn detail(job: &JobRecord, now: Time) -> String {
             let parts = [Some(progress_text(progress)), silence(progress, now)];
             parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
         }
-        Some(_) | None => job.reason.clone(),
+        progress => {
+            let metric = progress.as_ref().and_then(metric_text).map(|metric| format!("; {metric}"));
+            [job.reason.as_str(), &metric.unwrap_or_default()].concat()
+        }
     }
 }
 

@@ -27,7 +27,7 @@ mod time;
 pub(crate) mod tokens_table;
 
 #[cfg(feature = "demo")]
-pub(crate) use self::progress::progress_text;
+pub(crate) use self::progress::{metric_text, progress_text};
 pub(crate) use self::silence::role;
 pub(crate) use self::time::{local_time, rfc3339};
 

@@ -53,7 +53,7 @@ pub(crate) fn pending() -> JobRecord {
 
 /// A job in its second attempt that shares a device with another job.
 pub(crate) fn running() -> JobRecord {
-    let metrics = BTreeMap::from([("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.4123)]);
+    let metrics = BTreeMap::from([("accuracy".to_owned(), 0.9.into()), ("loss".to_owned(), 0.4123.into())]);
     JobRecord {
         id: JobId::new(12),
         name: "resnet".into(),

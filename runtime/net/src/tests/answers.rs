@@ -68,6 +68,8 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::Condition { .. }
         | Report::Telemetry(_)
         | Report::ColocationSamples(_)
+        | Report::Stalled { .. }
+        | Report::SignalSent { .. }
         | Report::Allotted { .. }) => report,
     }
 }
@@ -204,7 +206,7 @@ pub(super) fn some_orders() -> Vec<Order> {
 
 fn some_reports() -> Vec<Report> {
     let attempt = JobId::member(3, 1).attempt(2);
-    let metrics = BTreeMap::from([("loss".to_owned(), 0.41)]);
+    let metrics = BTreeMap::from([("loss".to_owned(), 0.41.into())]);
     let progress =
         Progress { step: 120, total: Some(1_000), rate: Some(7.5), metrics, at: Time::from_micros(5) };
     let ended = Report::Ended {

@@ -146,6 +146,8 @@ impl From<JobSpec> for types::JobSpec {
         types::JobSpec {
             preemptible: spec.stop.warning.is_some(),
             code: None,
+            requeue_on_timeout: false,
+            stall: None,
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -169,11 +171,11 @@ impl From<JobSpec> for types::JobSpec {
     }
 }
 
-/// Leaves out whether it is preemptible, which only the head has to know, and its code snapshot: no job with
-/// one is placed on a node whose worker cannot fetch it.
+/// Leaves out what only the head has to know, its code snapshot (no job with one is placed on a node whose
+/// worker cannot fetch it), and its stall timeout, which a worker of protocol 4 does not watch.
 impl From<types::JobSpec> for JobSpec {
     fn from(spec: types::JobSpec) -> JobSpec {
-        let types::JobSpec { preemptible: _, code: _, .. } = spec;
+        let types::JobSpec { preemptible: _, code: _, requeue_on_timeout: _, stall: _, .. } = spec;
         JobSpec {
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
@@ -324,7 +326,8 @@ mod tests {
         assert_eq!(Order::of(preemptible.clone()), Order::of(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
-        let left_out = "and that it has no code, no range of cores, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 5, "{left_out}");
+        let left_out = "and that it has no code, no range of cores, no slices of time and no stall timeout, and is no \
+                        part of an application";
+        assert_eq!(bytes(&preemptible), old + 7, "{left_out}");
     }
 }

@@ -22,4 +22,6 @@ mod rendezvous;
 mod replay;
 mod requests;
 mod running_limit;
+mod stalls;
+mod time_slices;
 mod workers;

@@ -53,6 +53,10 @@ impl fmt::Display for LogLine<'_, Report> {
             Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
             Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
             Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
+            Report::Stalled { attempt, quiet_for, .. } => {
+                write!(f, "{attempt} reported no step for {quiet_for}")
+            }
+            Report::SignalSent { attempt, signal } => write!(f, "{attempt} was sent {signal}"),
             Report::Allotted { attempt, host } => write!(f, "{attempt} has {host}"),
             Report::Condition { device, condition } => {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)

@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     fn end(&mut self, rank: &str, outcome: Outcome) {
-        let metrics = [("loss".to_owned(), 0.25)].into();
+        let metrics = [("loss".to_owned(), 0.25.into())].into();
         let progress = Progress { step: 9, total: Some(10), rate: Some(1.5), metrics, at: at(0) };
         let rank = rank.parse().unwrap();
         self.report(Report::Ended { rank, outcome, stopped: None, progress: Some(progress), at: at(0) });

@@ -45,7 +45,7 @@ fn half() -> Demand {
 async fn start_next(worker: &mut TestWorker) -> RankId {
     let rank = worker.next_run().await.attempt.rank(0);
     worker.started(rank).await;
-    let metrics = [(SECRET.to_owned(), 0.5)].into();
+    let metrics = [(SECRET.to_owned(), 0.5.into())].into();
     let progress = Progress { step: 1, total: Some(10), metrics, ..Progress::default() };
     worker.report(Report::Progress(vec![AttemptProgress { attempt: rank.attempt, progress }])).await;
     rank

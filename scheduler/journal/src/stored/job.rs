@@ -32,6 +32,10 @@ pub(crate) struct StoredJobSpec {
     time_limit: Option<Span>,
     #[serde(with = "As::<StoredRetryPolicy>")]
     retry: types::RetryPolicy,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    requeue_on_timeout: bool,
+    #[serde(with = "As::<Option<StoredStallPolicy>>", default, skip_serializing_if = "Option::is_none")]
+    stall: Option<types::StallPolicy>,
     #[serde(with = "As::<StoredStop>")]
     stop: types::Stop,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,6 +238,21 @@ pub(crate) struct StoredRetryPolicy {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "types::StallPolicy")]
+pub(crate) struct StoredStallPolicy {
+    timeout: Span,
+    #[serde(with = "As::<StoredStallAction>")]
+    action: types::StallAction,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::StallAction", rename_all = "snake_case")]
+pub(crate) enum StoredStallAction {
+    Warn,
+    Requeue,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "types::Stop")]
 pub(crate) struct StoredStop {
     #[serde(with = "As::<Option<StoredWarningSignal>>", default, skip_serializing_if = "Option::is_none")]
@@ -268,6 +287,8 @@ shape_of! {
     StoredDependency => types::Dependency,
     StoredDependencyKind => types::DependencyKind,
     StoredRetryPolicy => types::RetryPolicy,
+    StoredStallPolicy => types::StallPolicy,
+    StoredStallAction => types::StallAction,
     StoredStop => types::Stop,
     StoredWarningSignal => types::WarningSignal,
 }

@@ -18,12 +18,13 @@ use cohabit_types::{
 use uuid::Uuid;
 
 use super::archived_array::archived_array;
+use super::time_samples;
 
 pub(super) const fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
 }
 
-fn rank() -> RankId {
+pub(super) fn rank() -> RankId {
     JobId::member(12, 5).attempt(2).rank(3)
 }
 
@@ -31,7 +32,7 @@ fn attempt() -> AttemptId {
     JobId::new(7).attempt(1)
 }
 
-fn worker() -> WorkerKey {
+pub(super) fn worker() -> WorkerKey {
     WorkerKey { node: NodeId(Uuid::from_u128(7)), incarnation: Incarnation(3) }
 }
 
@@ -77,6 +78,7 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
     events.push(Event::Restored(archived_array().1.content));
     events.extend(events_of_host_shares());
+    events.extend(time_samples::events());
     events
 }
 
@@ -393,7 +395,7 @@ pub(super) fn progress() -> Progress {
         step: 9,
         total: Some(10),
         rate: Some(1.5),
-        metrics: [("loss".to_owned(), 0.1)].into(),
+        metrics: [("loss".to_owned(), 0.1.into())].into(),
         at: at(5),
     }
 }
@@ -540,6 +542,7 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     let (from, to) =
         [(3, 1), (6, 20)].map(|(cpus, memory)| HostShare { cpus, memory: Bytes(memory << 30) }).into();
     kinds.push(JobEventKind::Allotted { attempt, from, to, why: "its speed grows".into() });
+    kinds.extend(time_samples::job_event_kinds());
     kinds
 }
 
