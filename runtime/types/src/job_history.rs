@@ -229,9 +229,7 @@ impl fmt::Display for JobEventKind {
                 rank.attempt.attempt, rank.rank
             ),
             JobEventKind::Allotted { attempt, from, to, why } => {
-                let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
-                let change = change_of_share(*from, *to);
-                write!(f, "attempt {} {change}{because}", attempt.attempt)
+                write!(f, "attempt {} {}", attempt.attempt, change_of_share(*from, *to, why))
             }
             JobEventKind::Stalled { attempt, quiet_for, step } => {
                 let since =
@@ -257,13 +255,9 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} was lost: {detail}", attempt.attempt)
             }
             JobEventKind::Requeued { attempt, pause, failures, limit, why } => {
-                let because = why.map(|why| format!(" because {}", why.clause())).unwrap_or_default();
-                write!(
-                    f,
-                    "queued again after attempt {}{because}, with a pause of {pause} \
-                     ({failures} of {limit} retries used)",
-                    attempt.attempt
-                )
+                let (number, because) = (attempt.attempt, because(*why));
+                write!(f, "queued again after attempt {number}{because}, with a pause of {pause}")?;
+                write!(f, " ({failures} of {limit} retries used)")
             }
             JobEventKind::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
             JobEventKind::PlanDropped(why) => write!(f, "a planned action was no longer possible: {why}"),
@@ -284,11 +278,16 @@ fn with_devices(devices: &[DeviceId], share: Share) -> String {
     }
 }
 
-fn change_of_share(from: HostShare, to: HostShare) -> String {
+fn change_of_share(from: HostShare, to: HostShare, why: &str) -> String {
+    let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
     match from == to {
-        true => format!("keeps {from}: its worker could not change that"),
-        false => format!("has {to} instead of {from}"),
+        true => format!("keeps {from}: its worker could not change that{because}"),
+        false => format!("has {to} instead of {from}{because}"),
     }
+}
+
+fn because(why: Option<StopReason>) -> String {
+    why.map(|why| format!(" because {}", why.clause())).unwrap_or_default()
 }
 
 fn how(enforcement: &Enforcement) -> String {

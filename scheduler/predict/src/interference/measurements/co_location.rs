@@ -141,8 +141,10 @@ fn observed(cells: &CsvRow<'_>, member: &SetMember) -> Result<MeasuredMember, Re
     };
     let alone = positive("solo_rate", member.solo.rate)?;
     let together = positive("rate", cells.number("rate", 0.0)?)?;
+    let slowdown =
+        super::slowdown_of(alone, together).ok_or_else(|| cells.wrong("rate", super::OUT_OF_RANGE))?;
     Ok(MeasuredMember {
-        slowdown: alone / together,
+        slowdown,
         memory: cells.number("mem", 0.0)?,
         utilization: cells.number("util", 0.0)?,
     })

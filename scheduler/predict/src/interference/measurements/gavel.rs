@@ -58,7 +58,9 @@ fn slowdown(cells: &CsvRow<'_>, alone: &str, together: &str) -> Result<MeasuredM
         let why = "it must be above 0 where 'feasible' is 1: without both rates there is no slowdown";
         cells.number(column, 0.0)?.filter(|rate| *rate > 0.0).ok_or_else(|| cells.wrong(column, why))
     };
-    Ok(MeasuredMember { slowdown: rate(alone)? / rate(together)?, ..MeasuredMember::default() })
+    let ratio = super::slowdown_of(rate(alone)?, rate(together)?);
+    let slowdown = ratio.ok_or_else(|| cells.wrong(together, super::OUT_OF_RANGE))?;
+    Ok(MeasuredMember { slowdown, ..MeasuredMember::default() })
 }
 
 /// The families of Gavel's models.
