@@ -5,6 +5,7 @@ mod csv_rows;
 mod error;
 mod format;
 mod gavel;
+mod slowdown;
 #[cfg(test)]
 mod tests;
 
@@ -24,13 +25,4 @@ pub fn read(text: impl std::io::Read, format: MeasurementFormat) -> Result<Vec<M
         MeasurementFormat::GavelPairs => gavel::read(text)?,
     };
     if sets.is_empty() { Err(ReadError::Empty) } else { Ok(sets) }
-}
-
-/// What is wrong with a rate whose ratio to the rate alone is not a number that can be computed with.
-const OUT_OF_RANGE: &str =
-    "it is out of range beside the rate alone: their ratio is no finite number above 0";
-
-/// The ratio of the rate alone to that beside others, if it is a finite number above 0.
-fn slowdown_of(alone: f64, together: f64) -> Option<f64> {
-    Some(alone / together).filter(|ratio| ratio.is_normal())
 }
