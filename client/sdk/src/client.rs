@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -302,5 +302,18 @@ impl Client {
     /// Those of the link.
     pub async fn nodes(&self) -> Result<Vec<NodeRecord>, Error> {
         self.call(|to: HeadConnection| async move { to.service.nodes(short_call_context()).await }).await
+    }
+
+    /// The metrics of one rank over its steps; empty if it reported none. For the user of its job and admins.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if the job is another user's; [`Error::Refused`] if there is no such rank, or
+    /// its node is not connected.
+    pub async fn metrics(&self, rank: RankId) -> Result<MetricSeries, Error> {
+        let ask = |to: HeadConnection| async move {
+            to.service.read_metrics(short_call_context(), rank).await.map(Ok)
+        };
+        // A refusal is not retried here: the worker cannot be reached then, not the head.
+        Ok(self.call(ask).await??)
     }
 }

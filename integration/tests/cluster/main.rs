@@ -22,6 +22,7 @@ mod isolation;
 mod jobs;
 mod kit;
 mod logs;
+mod metrics;
 mod preemption;
 mod profile;
 mod resources;

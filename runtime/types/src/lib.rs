@@ -30,6 +30,7 @@ mod job_ref;
 mod job_weight;
 mod log;
 mod metric;
+mod metric_series;
 mod model_description;
 mod node;
 mod order;
@@ -89,6 +90,7 @@ pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};
 pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use metric::MetricValue;
+pub use metric_series::{MetricRow, MetricSeries};
 pub use model_description::{ModelDescription, ModelFamily, PipelineStage};
 pub use node::{
     ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,

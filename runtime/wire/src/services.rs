@@ -8,9 +8,9 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Order, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing,
-    TokenRecord,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, MetricSeries,
+    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report,
+    SubmitReceipt, TaskListing, TokenRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -83,6 +83,8 @@ pub trait ClientService {
     async fn head_status() -> Result<HeadStatus, Refusal>;
     /// What keeps the head from accepting changes, a sentence with the remedy for each problem.
     async fn head_problems() -> Result<Vec<String>, Refusal>;
+    /// The metrics of a rank over its steps, for the user of its job and admins.
+    async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
 }
 
 /// Worker to head.
@@ -105,4 +107,6 @@ pub trait WorkerService {
     async fn order(orders: Vec<Order>);
     /// A piece of the output of a rank; a long poll at its end.
     async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
+    /// The metrics of a rank over its steps.
+    async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
 }

@@ -47,7 +47,7 @@ use cohabit_host::clock::{self, now};
 use cohabit_host::files::FileError;
 use cohabit_host::log::LogWriter;
 use cohabit_host::process::ProcessIdentity;
-use cohabit_host::progress::{ProgressFile, ProgressTracker};
+use cohabit_host::progress::{ProgressFile, ProgressTracker, SeriesWriter};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 use cohabit_types::{LogStream, Outcome};
@@ -269,6 +269,7 @@ async fn supervise(
         output: Output::store(readers, stdout, stderr, resources.log)?,
         progress_file: resources.progress_file,
         tracker: ProgressTracker::default(),
+        series: SeriesWriter::new(directory.series()),
         status: status.clone(),
         orphan_timer: resources.orphan_timer,
         watchdog,

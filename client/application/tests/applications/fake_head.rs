@@ -9,8 +9,9 @@ use cohabit_client::types::{
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
     DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken, JobChange,
     JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk, LogPosition, LogRequest,
-    LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Refusal, RefusalCode, RefusedWorker,
-    Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord,
+    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal,
+    RefusalCode, RefusedWorker, Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time,
+    TokenRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -511,6 +512,10 @@ impl ClientService for FakeHead {
     }
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        not_here()
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         not_here()
     }
 }

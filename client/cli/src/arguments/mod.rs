@@ -12,6 +12,7 @@ mod connection;
 mod daemons;
 mod job;
 mod jobs;
+mod metrics;
 mod models;
 mod submission;
 mod tokens;
@@ -33,6 +34,7 @@ pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
 pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
+pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
@@ -100,6 +102,8 @@ pub(crate) enum Verb {
     Show(ShowArguments),
     /// Print the output of a job, or of all jobs of an application
     Logs(LogsArguments),
+    /// Show the metrics that jobs have reported: a summary, as CSV, or a plot
+    Metrics(MetricsArguments),
     /// Wait until jobs have ended and exit with the first exit code other than 0
     Wait(WaitArguments),
     /// Cancel jobs
@@ -198,6 +202,7 @@ impl Verb {
             Verb::List(arguments) => Some(&arguments.display),
             Verb::Show(arguments) => Some(&arguments.display),
             Verb::Logs(arguments) => Some(&arguments.display),
+            Verb::Metrics(arguments) => Some(&arguments.display),
             Verb::Wait(arguments) => Some(&arguments.display),
             Verb::Cancel(arguments) => Some(&arguments.change.display),
             Verb::Hold(arguments) | Verb::Release(arguments) | Verb::Requeue(arguments) => {

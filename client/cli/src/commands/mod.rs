@@ -24,6 +24,7 @@ mod line_merge;
 mod list;
 mod log_lines;
 mod logs;
+mod metrics;
 mod models;
 mod nodes;
 mod objects;
@@ -62,6 +63,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
+        Verb::Metrics(arguments) => block_on(metrics::metrics(arguments)),
         Verb::Wait(arguments) => block_on(wait::wait(arguments)),
         Verb::Cancel(arguments) => block_on(change::cancel(arguments)),
         Verb::Hold(arguments) => block_on(change::change(JobChange::Hold, arguments)),

@@ -13,6 +13,7 @@ pub(crate) mod documents;
 pub(crate) mod expected_times;
 pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;
+pub(crate) mod metrics;
 pub(crate) mod model_documents;
 pub(crate) mod models_table;
 pub(crate) mod node_documents;

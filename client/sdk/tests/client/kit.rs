@@ -13,8 +13,9 @@ use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun, Explanation, Filter, HeadStatus,
     IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk,
-    LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, ReasonCode,
-    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
+    LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
+    RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time,
+    TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -45,6 +46,7 @@ pub(crate) enum Call {
     OwnToken,
     HeadStatus,
     HeadProblems,
+    ReadMetrics(RankId),
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -456,6 +458,11 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
         let turn = self.turn(Call::HeadProblems).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {
+        let turn = self.turn(Call::ReadMetrics(rank)).await?;
         panic!("{turn:?} does not answer this call")
     }
 }

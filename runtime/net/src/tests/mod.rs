@@ -14,9 +14,9 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, FollowMode,
     HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models,
-    NewToken, NodeId, NodeRecord, ObjectListing, Order, Refusal, RefusalCode, RefusedWorker, Report, Role,
-    SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, WorkerKey,
+    JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries,
+    ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusalCode,
+    RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -263,6 +263,10 @@ impl ClientService for ClientHandler {
         Err(unasked())
     }
 
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(unasked())
+    }
+
     async fn submit(self, _: Context, _: Box<JobSpec>, _: Option<String>) -> Result<SubmitReceipt, Refusal> {
         Err(unasked())
     }
@@ -352,6 +356,10 @@ impl WorkerService for Worker {
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
         Ok(chunk(request))
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(unasked())
     }
 }
 

@@ -11,8 +11,8 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Entrypoint, Explanation, Filter,
     HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
-    LogRequest, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode,
-    RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
+    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId,
+    Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
 };
 
 use tokio::time::Instant;
@@ -222,5 +222,9 @@ impl ClientService for ApplicationSession {
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
         self.refusal("ask about the head")
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        self.refusal("read metrics")
     }
 }

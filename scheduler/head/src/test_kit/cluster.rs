@@ -13,8 +13,8 @@ use cohabit_net::{
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken,
     JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest,
-    LogStream, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker,
-    Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
+    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal,
+    RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -421,6 +421,10 @@ impl WorkerService for Orders {
         let bytes = format!("{} says hello\n", request.rank).into_bytes();
         let record = LogRecord { stream: LogStream::Stdout, at: at(0), bytes };
         Ok(LogChunk { records: vec![record], next: 1, dropped: 0, complete: true })
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Ok(MetricSeries::default())
     }
 }
 

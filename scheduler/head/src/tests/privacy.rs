@@ -104,6 +104,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::OwnToken {},
         Question::HeadStatus {},
         Question::HeadProblems {},
+        Question::ReadMetrics { rank },
     ]
 }
 
@@ -144,6 +145,7 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::OwnToken {} => text(head.own_token(long)).await,
         Question::HeadStatus {} => text(head.head_status(long)).await,
         Question::HeadProblems {} => text(head.head_problems(long)).await,
+        Question::ReadMetrics { rank } => text(head.read_metrics(long, rank)).await,
     }
 }
 

@@ -26,6 +26,11 @@ pub(crate) fn read(text: &[u8]) -> Option<ProgressEntry> {
     text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).reduce(ProgressEntry::followed_by)
 }
 
+/// Each line of this text that can be parsed.
+pub(crate) fn read_each(text: &[u8]) -> Vec<ProgressEntry> {
+    text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).collect()
+}
+
 impl ProgressEntry {
     fn followed_by(mut self, next: ProgressEntry) -> ProgressEntry {
         self.step = next.step.or(self.step);
