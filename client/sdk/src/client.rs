@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker, TokenRecord,
+    ChangeResult, DrainRequest, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord,
+    JobRef, JobUpdate, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker,
+    TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -108,15 +109,34 @@ impl Client {
         Ok(results)
     }
 
+    /// Changes the settings of jobs that wait; returns the result for each, in the order asked.
+    ///
+    /// # Errors
+    /// Those of the link.
+    pub async fn update(
+        &self,
+        update: &JobUpdate,
+        jobs: &[JobId],
+    ) -> Result<Vec<(JobId, ChangeResult)>, Error> {
+        let mut results = Vec::with_capacity(jobs.len());
+        for page in jobs.chunks(PAGE) {
+            let ask = |to: HeadConnection| {
+                let (update, page) = (update.clone(), page.to_vec());
+                async move { to.service.update_jobs(short_call_context(), update, page).await }
+            };
+            results.extend(self.call(ask).await?);
+        }
+        Ok(results)
+    }
+
     /// Gives a node no new jobs; returns its name.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such node.
-    pub async fn drain(&self, node: impl Into<String>) -> Result<String, Error> {
-        let node = node.into();
+    pub async fn drain(&self, drain: DrainRequest) -> Result<String, Error> {
         self.call(|to: HeadConnection| {
-            let node = node.clone();
-            async move { to.service.drain_node(short_call_context(), node).await }
+            let drain = drain.clone();
+            async move { to.service.drain_node(short_call_context(), drain).await }
         })
         .await
     }

@@ -35,5 +35,6 @@ mod simulated_gpus;
 mod slices;
 mod snapshots;
 mod tokens;
+mod updates;
 mod worker_disk;
 mod zoo;

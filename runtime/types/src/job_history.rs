@@ -50,6 +50,8 @@ pub enum JobEventKind {
     Held,
     /// It was released.
     Released,
+    /// These settings were changed.
+    Updated(String),
     /// An attempt was placed.
     Placed {
         /// Which attempt.
@@ -206,6 +208,7 @@ impl fmt::Display for JobEventKind {
             JobEventKind::Submitted => f.write_str("submitted"),
             JobEventKind::Held => f.write_str("put on hold"),
             JobEventKind::Released => f.write_str("released"),
+            JobEventKind::Updated(settings) => write!(f, "updated: {settings}"),
             JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
                 let (nodes, what) = (listed(nodes), with_devices(devices, *share));
                 let because = if why.is_empty() { String::new() } else { format!(": {why}") };

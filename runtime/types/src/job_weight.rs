@@ -128,6 +128,7 @@ impl JobEventKind {
             | JobEventKind::NodeUnreachable { node: text, .. }
             | JobEventKind::AttemptLost { detail: text, .. }
             | JobEventKind::Allotted { why: text, .. }
+            | JobEventKind::Updated(text)
             | JobEventKind::PlanDropped(text) => item(text),
             JobEventKind::RankEnded { outcome, .. } => outcome.weight(),
             JobEventKind::Shares { enforcement: Enforcement::Unenforced(text), .. } => item(text),

@@ -27,12 +27,14 @@ mod job;
 mod job_history;
 mod job_name;
 mod job_ref;
+mod job_update;
 mod job_weight;
 mod log;
 mod metric;
 mod metric_series;
 mod model_description;
 mod node;
+mod node_drain;
 mod order;
 mod outcome;
 mod principal;
@@ -88,6 +90,7 @@ pub use isolation::{AccountKey, Isolation, UserIsolation};
 pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};
+pub use job_update::{JobUpdate, TimeLimitUpdate};
 pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
 pub use metric::MetricValue;
 pub use metric_series::{MetricRow, MetricSeries};
@@ -96,6 +99,7 @@ pub use node::{
     ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,
     LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
+pub use node_drain::{DrainRequest, NodeDrain};
 pub use order::{Order, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use principal::{Principal, Role};

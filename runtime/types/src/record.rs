@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, HostShare, Isolation, JobId,
-    JobSpec, JobState, LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal,
-    Slowdown, Span, StopReason, Time,
+    JobSpec, JobState, LinkBandwidths, NodeDrain, NodeId, Outcome, Progress, ReasonCode, Share,
+    SharingLimits, Signal, Slowdown, Span, StopReason, Time,
 };
 
 /// The record of a job, an array as a whole, or a member.
@@ -301,6 +301,9 @@ pub struct NodeRecord {
     pub state: NodeState,
     /// Why ranks do not start on it, until one does.
     pub problem: Option<String>,
+    /// Why it gets no new jobs, if an admin drained it.
+    #[serde(default)]
+    pub drain: Option<NodeDrain>,
     /// Where other nodes reach it.
     pub address: String,
     /// Version of its worker.

@@ -16,6 +16,7 @@ mod metrics;
 mod models;
 mod submission;
 mod tokens;
+mod update;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -40,6 +41,7 @@ pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArgum
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
+pub(crate) use self::update::UpdateArguments;
 use crate::config::SettingKey;
 pub(crate) use cohabit_console::OutputFormat;
 
@@ -114,6 +116,8 @@ pub(crate) enum Verb {
     Release(ChangeArguments),
     /// Queue jobs again; running jobs are stopped first
     Requeue(ChangeArguments),
+    /// Change the priority, time limit, retries or begin time of jobs that wait
+    Update(UpdateArguments),
     /// Explain why a job or a part of an application is waiting, or how a job ended
     Explain(ExplainArguments),
     /// List live applications with their processes
@@ -203,6 +207,7 @@ impl Verb {
             Verb::Show(arguments) => Some(&arguments.display),
             Verb::Logs(arguments) => Some(&arguments.display),
             Verb::Metrics(arguments) => Some(&arguments.display),
+            Verb::Update(arguments) => Some(&arguments.display),
             Verb::Wait(arguments) => Some(&arguments.display),
             Verb::Cancel(arguments) => Some(&arguments.change.display),
             Verb::Hold(arguments) | Verb::Release(arguments) | Verb::Requeue(arguments) => {

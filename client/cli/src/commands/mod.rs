@@ -43,6 +43,7 @@ mod top;
 mod train;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod up;
+mod update;
 mod wait;
 mod worker;
 
@@ -64,6 +65,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
         Verb::Metrics(arguments) => block_on(metrics::metrics(arguments)),
+        Verb::Update(arguments) => block_on(update::update(arguments)),
         Verb::Wait(arguments) => block_on(wait::wait(arguments)),
         Verb::Cancel(arguments) => block_on(change::cancel(arguments)),
         Verb::Hold(arguments) => block_on(change::change(JobChange::Hold, arguments)),

@@ -185,6 +185,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         id: NodeId(Default::default()),
         name: name.into(),
         state,
+        drain: None,
         problem: (state == NodeState::Paused).then(|| "no space is left on its disk".into()),
         address: format!("{name}.lab"),
         build: "0.1.0".into(),

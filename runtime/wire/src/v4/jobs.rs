@@ -351,7 +351,7 @@ impl From<types::ListPage> for ListPage {
 
 impl JobEvent {
     /// The event, where protocol 4 has words for it: jobs keep what they hold there, and nothing tells of
-    /// stalls or signals.
+    /// stalls, signals or updates.
     #[must_use]
     pub fn of(event: types::JobEvent) -> Option<JobEvent> {
         let types::JobEvent { at, cause, kind } = event;
@@ -382,7 +382,9 @@ impl JobEventKind {
             }
             Kind::StaleReport(rank) => JobEventKind::StaleReport(rank),
             Kind::PlanDropped(why) => JobEventKind::PlanDropped(why),
-            Kind::Allotted { .. } | Kind::Stalled { .. } | Kind::SignalSent { .. } => return None,
+            Kind::Allotted { .. } | Kind::Stalled { .. } | Kind::SignalSent { .. } | Kind::Updated(_) => {
+                return None;
+            }
             Kind::Ended { state, reason } => JobEventKind::Ended { state, reason: reason.into() },
             Kind::Distrusted { attempt, predicted, failed } => {
                 JobEventKind::Distrusted { attempt, predicted, failed }

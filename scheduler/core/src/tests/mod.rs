@@ -24,4 +24,5 @@ mod requests;
 mod running_limit;
 mod stalls;
 mod time_slices;
+mod updates;
 mod workers;

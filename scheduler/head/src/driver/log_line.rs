@@ -39,7 +39,8 @@ impl fmt::Display for LogLine<'_, Request> {
         match self.0 {
             Request::Submit(submit) => write!(f, "job '{}' submitted", submit.spec.name),
             Request::Change(change, jobs) => write!(f, "{} job(s) changed: {}", jobs.len(), change.verb()),
-            Request::Drain(node) => write!(f, "node {node} drained"),
+            Request::Update(update, jobs) => write!(f, "{} job(s) updated: {update}", jobs.len()),
+            Request::Drain(drain) => write!(f, "node {} drained", drain.node),
             Request::Resume(node) => write!(f, "node {node} resumed"),
         }
     }

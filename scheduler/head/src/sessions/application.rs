@@ -9,10 +9,10 @@ use std::sync::Arc;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Entrypoint, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
-    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId,
-    Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
+    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate,
+    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
+    Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
 };
 
 use tokio::time::Instant;
@@ -113,7 +113,16 @@ impl ClientService for ApplicationSession {
         self.client.ping(context).await;
     }
 
-    async fn drain_node(self, _: Context, _: String) -> Result<String, Refusal> {
+    async fn update_jobs(
+        self,
+        _: Context,
+        _: JobUpdate,
+        _: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        self.refusal("update jobs")
+    }
+
+    async fn drain_node(self, _: Context, _: DrainRequest) -> Result<String, Refusal> {
         self.refusal("drain a node")
     }
 

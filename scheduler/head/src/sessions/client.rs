@@ -11,10 +11,10 @@ use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, MetricSeries,
-    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode,
-    RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate, ListPage, LogChunk,
+    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId,
+    Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -77,8 +77,17 @@ impl ClientService for ClientSession {
         self.apply_to_jobs(change, jobs).await
     }
 
-    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
-        self.drain(name).await
+    async fn update_jobs(
+        self,
+        _: Context,
+        update: JobUpdate,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        self.update(update, jobs).await
+    }
+
+    async fn drain_node(self, _: Context, drain: DrainRequest) -> Result<String, Refusal> {
+        self.drain(drain).await
     }
 
     async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {

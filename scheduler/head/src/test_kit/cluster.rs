@@ -11,10 +11,10 @@ use cohabit_net::{
     WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken,
-    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest,
-    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal,
-    RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
+    ChangeResult, DrainRequest, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord,
+    LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId,
+    Refusal, RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -257,7 +257,7 @@ impl TestClient {
     }
 
     pub(crate) async fn drain(&self, name: &str) -> Result<String, Refusal> {
-        within(self.head.drain_node(long(), name.into())).await.unwrap()
+        within(self.head.drain_node(long(), DrainRequest::new(name))).await.unwrap()
     }
 
     pub(crate) async fn resume(&self, name: &str) -> Result<String, Refusal> {

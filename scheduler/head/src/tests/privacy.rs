@@ -2,9 +2,9 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, LogPosition, LogRequest,
-    ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report,
-    Role, Share, Span,
+    DrainRequest, Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, JobUpdate,
+    LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId,
+    RefusalCode, Report, Role, Share, Span,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -78,7 +78,11 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::ReadLog {
             request: LogRequest { rank, from: LogPosition::Start, at_end: FollowMode::Return },
         },
-        Question::DrainNode { name: name.clone() },
+        Question::DrainNode { drain: DrainRequest::new(name.clone()) },
+        Question::UpdateJobs {
+            update: JobUpdate { priority: Some(-1), ..JobUpdate::default() },
+            jobs: vec![job],
+        },
         Question::ResumeNode { name: name.clone() },
         Question::UnbindNode { name },
         Question::RefusedWorkers {},
@@ -123,7 +127,8 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::Resolve { references } => text(head.resolve(long, references)).await,
         Question::Nodes {} => text(head.nodes(long)).await,
         Question::ReadLog { request } => text(head.read_log(long, request)).await,
-        Question::DrainNode { name } => text(head.drain_node(long, name)).await,
+        Question::DrainNode { drain } => text(head.drain_node(long, drain)).await,
+        Question::UpdateJobs { update, jobs } => text(head.update_jobs(long, update, jobs)).await,
         Question::ResumeNode { name } => text(head.resume_node(long, name)).await,
         Question::UnbindNode { name } => text(head.unbind_node(long, name)).await,
         Question::RefusedWorkers {} => text(head.refused_workers(long)).await,

@@ -39,6 +39,7 @@ pub(crate) enum StoredJobEventKind {
     Submitted,
     Held,
     Released,
+    Updated(String),
     Placed {
         attempt: AttemptId,
         nodes: Vec<String>,

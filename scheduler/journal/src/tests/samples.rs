@@ -7,8 +7,8 @@ use cohabit_scheduler_core::{Config, Event};
 use cohabit_types::{
     ApplicationWork, Array, AttemptId, Bandwidth, Bytes, Cause, ClientRequestId, CodeSnapshot, Command,
     ComputeLimit, ComputeMode, Condition, ContentHash, Demand, Dependency, DependencyKind, Device, DeviceId,
-    DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, GpuPeer,
-    GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
+    DeviceKind, DeviceSharing, DrainRequest, Enforcement, EnforcementRequirement, Entrypoint, Estimate,
+    GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
     Inventory, Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode,
     LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement,
     PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy,
@@ -180,7 +180,7 @@ fn requests() -> Vec<(Principal, Request)> {
     let mut requests: Vec<_> =
         [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue].map(change).into();
     requests.push((ada(), Request::Change(JobChange::Cancel, vec![])));
-    requests.push((root(), Request::Drain("box".into())));
+    requests.push((root(), Request::Drain(DrainRequest::new("box"))));
     requests.push((Principal::new("box", Role::Worker), Request::Resume("box".into())));
     let estimate = |gpu_memory| Estimate {
         iterations: Some(1_000),

@@ -2,8 +2,9 @@
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    ClientRequestId, JobEventKind, JobId, JobSpec, JobState, MetricValue, Outcome, Principal, Progress,
-    ReasonCode, Report, Request, Role, Signal, Span, StallAction, StallPolicy, StopReason, Submit,
+    ClientRequestId, DrainRequest, JobEventKind, JobId, JobSpec, JobState, JobUpdate, MetricValue, Outcome,
+    Principal, Progress, ReasonCode, Report, Request, Role, Signal, Span, StallAction, StallPolicy,
+    StopReason, Submit, TimeLimitUpdate,
 };
 
 use super::samples::{at, rank, worker};
@@ -37,11 +38,25 @@ pub(super) fn events() -> Vec<Event> {
     };
     let stalled = |step| Report::Stalled { attempt, quiet_for: Span::from_secs(600), step };
     let sent = Report::SignalSent { attempt, signal: Signal::TERM };
+    let by =
+        |name: &str, role, request| Event::Client(ClientRequestId(9), Principal::new(name, role), request);
+    let limit = |limit| JobUpdate { time_limit: Some(limit), ..JobUpdate::default() };
+    let all = JobUpdate {
+        priority: Some(-2),
+        retries: Some(3),
+        begin: Some(at(9)),
+        ..limit(TimeLimitUpdate::Unlimited)
+    };
+    let updates = [all, limit(TimeLimitUpdate::Limit(Span::from_secs(60)))]
+        .map(|update| by("ada", Role::User, Request::Update(update, vec![JobId::new(4)])));
+    let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(7_200)));
+    let drain = by("root", Role::Admin, Request::Drain(DrainRequest { node: "box".into(), reason, within }));
     let reports = [stalled(None), stalled(Some(9)), sent, ended].map(|it| Event::Report(worker(), it));
-    [submit(in_slices), submit(watched)].into_iter().chain(reports).collect()
+    let requests = [submit(in_slices), submit(watched)].into_iter().chain(updates).chain([drain]);
+    requests.chain(reports).collect()
 }
 
-pub(super) fn job_event_kinds() -> [JobEventKind; 5] {
+pub(super) fn job_event_kinds() -> [JobEventKind; 6] {
     let attempt = JobId::new(7).attempt(1);
     let stalled = |step| JobEventKind::Stalled { attempt, quiet_for: Span::from_secs(600), step };
     [
@@ -50,5 +65,6 @@ pub(super) fn job_event_kinds() -> [JobEventKind; 5] {
         JobEventKind::SignalSent { attempt, signal: Signal::USR1 },
         JobEventKind::Stopping(attempt, StopReason::Stalled),
         JobEventKind::Ended { state: JobState::Failed, reason: ReasonCode::Stalled },
+        JobEventKind::Updated("priority 5".into()),
     ]
 }

@@ -1,8 +1,8 @@
 //! Keeps the metrics of a rank over its steps in a file of bounded size.
 //!
 //! Each line of the file is a report: `{"step":120,"at":…,"metrics":{"loss":0.41}}`, after a first line that
-//! says how many reports stand for one. When there are too many lines, every second is dropped, and from then on
-//! every second report: what is left is spread evenly over the whole training. A report with a metric that
+//! says how many reports stand for one. When there are too many lines, every second is dropped, and from then
+//! on every second report: what is left is spread evenly over the whole training. A report with a metric that
 //! is no finite number always stays: it is what people look for.
 
 use std::collections::BTreeMap;
