@@ -33,6 +33,7 @@ mod selections;
 mod shares;
 mod simulated_gpus;
 mod slices;
+mod slurm;
 mod snapshots;
 mod tokens;
 mod updates;

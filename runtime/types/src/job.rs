@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::job_name::{check_name, default_name};
 use crate::{
-    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Spread,
-    StallPolicy, Stop, Time,
+    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, OutputFiles, RetryPolicy,
+    Span, Spread, StallPolicy, Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -68,6 +68,12 @@ pub struct JobSpec {
     /// Its code as it was at submission, in which it runs; without, it runs in its working directory itself.
     #[serde(default)]
     pub code: Option<CodeSnapshot>,
+    /// Files that its output is written to, besides its log.
+    #[serde(default)]
+    pub output: OutputFiles,
+    /// The partition that a script for Slurm names: a label for people, which no rule depends on.
+    #[serde(default)]
+    pub partition: Option<String>,
 }
 
 /// How the ranks of an attempt are started.
@@ -156,6 +162,8 @@ impl JobSpec {
             slurm_environment: false,
             preemptible: false,
             code: None,
+            output: OutputFiles::default(),
+            partition: None,
         }
     }
 
@@ -181,6 +189,7 @@ impl JobSpec {
             return Err(format!("'{name}' cannot be the name of an environment variable"));
         }
         self.check_time_rules()?;
+        self.output.check()?;
         self.array.as_ref().map_or(Ok(()), Array::check)
     }
 

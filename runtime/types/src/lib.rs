@@ -37,6 +37,7 @@ mod node;
 mod node_drain;
 mod order;
 mod outcome;
+mod output_files;
 mod principal;
 mod private_data;
 mod progress;
@@ -102,13 +103,14 @@ pub use node::{
 pub use node_drain::{DrainRequest, NodeDrain};
 pub use order::{Order, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
+pub use output_files::OutputFiles;
 pub use principal::{Principal, Role};
 pub use private_data::PrivateData;
 pub use progress::{AttemptProgress, Progress};
 pub use quantities::{Bytes, ParseAmountError, Share, Slowdown};
 pub use record::{
-    ArraySummary, AttemptRecord, DeviceRecord, JobPrediction, JobRecord, NodeRecord, NodeState, RankRecord,
-    TrainingSpec,
+    ArraySummary, AttemptRecord, DeviceRecord, JobLabels, JobPrediction, JobRecord, NodeRecord, NodeState,
+    RankRecord, TrainingSpec,
 };
 pub use refused_worker::RefusedWorker;
 pub use rendezvous::Rendezvous;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, HostShare, Isolation, JobId,
-    JobSpec, JobState, LinkBandwidths, NodeDrain, NodeId, Outcome, Progress, ReasonCode, Share,
+    JobSpec, JobState, LinkBandwidths, NodeDrain, NodeId, Outcome, OutputFiles, Progress, ReasonCode, Share,
     SharingLimits, Signal, Slowdown, Span, StopReason, Time,
 };
 
@@ -77,6 +77,32 @@ pub struct JobRecord {
     pub array: Option<ArraySummary>,
     /// Grows with every change that a watcher should see.
     pub revision: u64,
+    /// What its specification says for people.
+    #[serde(default)]
+    pub labels: JobLabels,
+}
+
+/// What a job's specification says for people, and no rule depends on.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLabels {
+    /// The partition that a script for Slurm names.
+    pub partition: Option<String>,
+    /// Files that its output is written to, besides its log.
+    pub output: OutputFiles,
+}
+
+impl JobLabels {
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == JobLabels::default()
+    }
+
+    /// The part of a job's specification.
+    #[must_use]
+    pub fn of(spec: &JobSpec) -> JobLabels {
+        JobLabels { partition: spec.partition.clone(), output: spec.output.clone() }
+    }
 }
 
 /// What a job's specification says of its training, as far as run times of other jobs can be learned from it.

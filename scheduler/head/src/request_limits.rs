@@ -93,6 +93,10 @@ impl RequestLimits {
         at_most("the group", length(spec.group.as_ref()), LONGEST_NAME)?;
         at_most("the working directory", spec.workdir.len(), LONGEST_PATH)?;
         at_most("the checkpoint directory", length(spec.checkpoint.as_ref()), LONGEST_PATH)?;
+        at_most("the partition", length(spec.partition.as_ref()), LONGEST_NAME)?;
+        spec.output
+            .paths()
+            .try_for_each(|path| at_most("the file for the output", path.len(), LONGEST_PATH))?;
         spec.model.as_ref().map_or(Ok(()), check_model)?;
         let dependencies = spec.depends_on.len() as u64;
         if dependencies > self.dependencies {

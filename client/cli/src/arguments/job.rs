@@ -7,7 +7,9 @@ use cohabit_client::types::{
     Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, StallAction, WarningSignal,
 };
 
-use crate::values::{self, AmountRange, BeginTime, DependencyArgument, EnvArgument, NodeCount};
+use crate::values::{
+    self, AmountRange, BeginTime, DependencyArgument, EnvArgument, ExportArgument, NodeCount,
+};
 
 // Flags that describe a job.
 #[derive(Debug, Default, Clone, Args)]
@@ -90,6 +92,21 @@ pub(crate) struct JobArguments {
     /// Set an environment variable: K=V, or K to copy the value from this shell
     #[arg(long, value_name = "K[=V]", value_parser = values::parse_variable)]
     pub(crate) env: Vec<EnvArgument>,
+    /// Variables copied from this shell, as in `#SBATCH --export`: ALL, NONE, K, K=V
+    #[arg(long, value_name = "LIST", hide = true, value_parser = values::parse_export)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "ALL")]
+    pub(crate) export: Option<ExportArgument>,
+    /// Also write standard output to this file, and standard error unless --stderr names another. As with
+    /// sbatch, %j is the job, %A and %a array and index, %x the name, %N the host, %u the user, %t the rank;
+    /// the first attempt empties the file, and later ones append
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdout: Option<PathBuf>,
+    /// Also write standard error to this file, with the patterns of --stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stderr: Option<PathBuf>,
+    /// Partition, as in `#SBATCH --partition`: a label that `show` prints
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) partition: Option<String>,
     /// Group of recurring jobs; predictions learn from earlier jobs of the same group
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
@@ -121,12 +138,17 @@ pub(crate) struct JobArguments {
     /// Hold the job until `cohabit release`
     #[arg(long, short = 'H')]
     pub(crate) hold: bool,
-    /// Also set SLURM_* environment variables
+    /// Also set SLURM_* environment variables, as for scripts with `#SBATCH` lines
     #[arg(long)]
     pub(crate) slurm_env: bool,
 }
 
 impl JobArguments {
+    /// Whether they say how many GPUs the job gets.
+    pub(crate) const fn names_gpus(&self) -> bool {
+        self.gpus.is_some() || self.gpus_per_node.is_some()
+    }
+
     /// Whether the scheduler may stop the job: as the flags say, or else if it asks for a warning signal.
     pub(crate) const fn is_preemptible(&self) -> bool {
         self.preemptible || (self.stop_signal.is_some() && !self.no_preemptible)

@@ -14,6 +14,7 @@ mod job;
 mod jobs;
 mod metrics;
 mod models;
+mod slurm;
 mod submission;
 mod tokens;
 mod update;
@@ -37,6 +38,7 @@ pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
@@ -152,6 +154,11 @@ pub(crate) enum Verb {
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
+    /// Write programs sbatch, squeue, scancel and sinfo that call cohabit, for scripts written for Slurm
+    SlurmShims(SlurmShimsArguments),
+    /// Do what a program of Slurm does; the programs that slurm-shims writes start this command
+    #[command(hide = true, disable_help_flag = true)]
+    Slurm(SlurmArguments),
     /// Run ranks for the worker, which starts this command
     #[cfg(feature = "worker")]
     #[command(hide = true)]
@@ -230,7 +237,7 @@ impl Verb {
             Verb::Predict(arguments) => Some(arguments.display()),
             #[cfg(feature = "worker")]
             Verb::Profile(arguments) => Some(&arguments.display),
-            Verb::Top(_) | Verb::Completions(_) => None,
+            Verb::Top(_) | Verb::Completions(_) | Verb::SlurmShims(_) | Verb::Slurm(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(arguments) => arguments.verb.display(),
             #[cfg(all(feature = "head", feature = "worker"))]

@@ -33,6 +33,8 @@ mod profile;
 mod run;
 mod selection;
 mod show;
+mod slurm;
+mod slurm_shims;
 mod snapshot;
 mod submission;
 mod submit;
@@ -81,6 +83,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Models(arguments) => block_on(models::models(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
+        Verb::SlurmShims(arguments) => slurm_shims::slurm_shims(&arguments),
+        Verb::Slurm(arguments) => block_on(slurm::slurm(arguments)),
         Verb::Top(arguments) => block_on(top::top(arguments)),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         #[cfg(feature = "simulate")]

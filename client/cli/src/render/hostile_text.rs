@@ -2,8 +2,8 @@
 //! hide nothing and forge no line.
 
 use cohabit_client::types::{
-    AttemptRecord, CodeSnapshot, DeviceId, Enforcement, Health, JobRecord, ModelRecord, Models, NodeId,
-    NodeRecord, NodeState, Outcome, RefusedWorker, TokenRecord,
+    AttemptRecord, CodeSnapshot, DeviceId, Enforcement, Health, JobLabels, JobRecord, ModelRecord, Models,
+    NodeId, NodeRecord, NodeState, Outcome, OutputFiles, RefusedWorker, TokenRecord,
 };
 use cohabit_console::{Colour, Screen};
 use jiff::tz::TimeZone;
@@ -73,6 +73,10 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
         code: job.code.map(|code| CodeSnapshot { folder: text.to_owned(), ..code }),
         attempts: job.attempts.into_iter().map(|it| attempt(it, text)).collect(),
         progress,
+        labels: JobLabels {
+            partition: Some(text.to_owned()),
+            output: OutputFiles { stdout: Some(text.to_owned()), stderr: None },
+        },
         ..job
     }
 }

@@ -2,7 +2,7 @@
 
 use cohabit_client::types::{
     AttemptRecord, Bytes, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
-    RankRecord, Share, Span, Spread, Time, counted,
+    OutputFiles, RankRecord, Share, Span, Spread, Time, counted,
 };
 use cohabit_console::{format_number, printable_line};
 use jiff::tz::TimeZone;
@@ -30,6 +30,11 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("application", job.application.map_or(String::new(), |root| format!("child of job {root}")));
     line("code", job.code.as_ref().map_or(String::new(), code));
     line("needs", needs(job));
+    line(
+        "partition",
+        job.labels.partition.clone().map_or(String::new(), |name| name + " (a label; no rule depends on it)"),
+    );
+    line("output", output_files(&job.labels.output));
     line("time limit", length(job.time_limit));
     line("submitted", at(Some(job.submitted_at)));
     line("started", at(job.started_at));
@@ -52,6 +57,16 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
 fn code(code: &CodeSnapshot) -> String {
     let files = counted(code.files, "file", "files");
     format!("{}: {files}, {} of {}", code.manifest.short(), code.bytes, code.folder)
+}
+
+/// The files that the output is written to, as the user named them.
+fn output_files(files: &OutputFiles) -> String {
+    match (&files.stdout, &files.stderr) {
+        (None, None) => String::new(),
+        (Some(stdout), None) => stdout.clone(),
+        (None, Some(stderr)) => format!("stderr to {stderr}"),
+        (Some(stdout), Some(stderr)) => format!("{stdout}, stderr to {stderr}"),
+    }
 }
 
 fn needs(job: &JobRecord) -> String {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use cohabit_client::types::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, CodeSnapshot, Condition, ContentHash, Demand, Device,
     DeviceId, DeviceKind, DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance,
-    GpuProperties, GpuReading, GpuRequest, Health, HostShare, Isolation, JobId, JobPrediction, JobRecord,
-    JobState, LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord,
-    ReasonCode, RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span, Time, TokenRecord,
-    UserIsolation,
+    GpuProperties, GpuReading, GpuRequest, Health, HostShare, Isolation, JobId, JobLabels, JobPrediction,
+    JobRecord, JobState, LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress,
+    RankRecord, ReasonCode, RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span, Time,
+    TokenRecord, UserIsolation,
 };
 
 /// This many seconds after 08:33:20 UTC on 21 November 2026.
@@ -48,6 +48,7 @@ pub(crate) fn pending() -> JobRecord {
         progress: None,
         array: None,
         revision: 1,
+        labels: JobLabels::default(),
     }
 }
 

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdate,
-    ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken,
-    NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt,
-    TaskListing, Time, TokenRecord,
+    HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSpec, JobState,
+    JobUpdate, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role,
+    SubmitReceipt, TaskListing, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -511,6 +511,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         progress: None,
         array: None,
         revision,
+        labels: JobLabels::default(),
     }
 }
 

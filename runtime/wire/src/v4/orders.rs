@@ -148,6 +148,8 @@ impl From<JobSpec> for types::JobSpec {
             code: None,
             requeue_on_timeout: false,
             stall: None,
+            output: types::OutputFiles::default(),
+            partition: None,
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -173,9 +175,18 @@ impl From<JobSpec> for types::JobSpec {
 
 /// Leaves out what only the head has to know, its code snapshot (no job with one is placed on a node whose
 /// worker cannot fetch it), and its stall timeout, which a worker of protocol 4 does not watch.
+/// Files for its output are not written there.
 impl From<types::JobSpec> for JobSpec {
     fn from(spec: types::JobSpec) -> JobSpec {
-        let types::JobSpec { preemptible: _, code: _, requeue_on_timeout: _, stall: _, .. } = spec;
+        let types::JobSpec {
+            preemptible: _,
+            code: _,
+            requeue_on_timeout: _,
+            stall: _,
+            output: _,
+            partition: _,
+            ..
+        } = spec;
         JobSpec {
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
@@ -326,8 +337,8 @@ mod tests {
         assert_eq!(Order::of(preemptible.clone()), Order::of(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
-        let left_out = "and that it has no code, no range of cores, no slices of time and no stall timeout, and is no \
-                        part of an application";
-        assert_eq!(bytes(&preemptible), old + 7, "{left_out}");
+        let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files and no \
+                        partition, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 10, "{left_out}");
     }
 }

@@ -52,6 +52,19 @@ pub(crate) struct StoredJobSpec {
     preemptible: bool,
     #[serde(with = "As::<Option<StoredCodeSnapshot>>", default, skip_serializing_if = "Option::is_none")]
     code: Option<types::CodeSnapshot>,
+    #[serde(with = "As::<StoredOutputFiles>", default, skip_serializing_if = "types::OutputFiles::is_empty")]
+    output: types::OutputFiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::OutputFiles")]
+pub(crate) struct StoredOutputFiles {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stdout: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stderr: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -283,6 +296,7 @@ shape_of! {
     StoredComputeLimit => types::ComputeLimit,
     StoredLaunchMode => types::LaunchMode,
     StoredArray => types::Array,
+    StoredOutputFiles => types::OutputFiles,
     StoredIndexRange => types::IndexRange,
     StoredDependency => types::Dependency,
     StoredDependencyKind => types::DependencyKind,

@@ -10,10 +10,10 @@ use cohabit_types::{
     DeviceKind, DeviceSharing, DrainRequest, Enforcement, EnforcementRequirement, Entrypoint, Estimate,
     GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
     Inventory, Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode,
-    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement,
-    PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy,
-    Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread,
-    StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
+    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, OutputFiles, PeerPath,
+    PipelineStage, Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report,
+    Request, RetryPolicy, Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown,
+    Span, Spread, StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
 };
 use uuid::Uuid;
 
@@ -79,6 +79,15 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Restored(archived_array().1.content));
     events.extend(events_of_host_shares());
     events.extend(time_samples::events());
+    let partition = Some("gpu".into());
+    let spec = JobSpec {
+        partition,
+        output: output_files(),
+        ..JobSpec::command(vec!["./train.sh".into()], "/home/ada".into())
+    };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let by = Principal::new("ada", Role::User);
+    events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
     events
 }
 
@@ -114,6 +123,11 @@ fn events_of_host_shares() -> [Event; 4] {
         plan(allot),
         Event::Report(worker(), Report::Allotted { attempt: job.attempt(1), host }),
     ]
+}
+
+/// Files for the output of a job.
+pub(super) fn output_files() -> OutputFiles {
+    OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
 }
 
 fn program() -> CodeSnapshot {

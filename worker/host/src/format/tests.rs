@@ -81,7 +81,7 @@ fn a_start_in_a_copy_of_the_code_is_read_back() {
 
 /// What a program of version 1 does not know it ignores; so a downgrade keeps the running jobs.
 #[test]
-fn version_2_adds_only_six_fields_to_complete_files_of_version_1() {
+fn version_2_adds_only_new_fields_to_complete_files_of_version_1() {
     for (name, first) in
         files(1, "start-").into_iter().chain(files(1, "outcome-")).chain(files(1, "executor"))
     {
@@ -92,9 +92,10 @@ fn version_2_adds_only_six_fields_to_complete_files_of_version_1() {
             for name in ["preemptible", "requeue_on_timeout"] {
                 assert_eq!(added.remove(name), Some(false.into()), "{name}");
             }
-            for name in ["code", "stall"] {
+            for name in ["code", "stall", "partition"] {
                 assert_eq!(added.remove(name), Some(Value::Null), "{name}");
             }
+            assert!(added.remove("output").is_some(), "{name}");
             let demand = spec.pointer_mut("/demand").and_then(Value::as_object_mut).unwrap();
             assert_eq!(demand.remove("up_to"), Some(Value::Null), "{name}");
         }
