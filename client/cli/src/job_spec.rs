@@ -18,6 +18,7 @@ use jiff::Zoned;
 use nix::unistd::gethostname;
 
 use crate::arguments::JobArguments;
+use crate::array_file;
 use crate::script::Script;
 use crate::values::{EnvArgument, ExportBase, NodeCount, divide_among_nodes};
 
@@ -107,6 +108,7 @@ pub(crate) fn specify(
     let checkpoint = job.checkpoint.as_deref().map(|folder| context.absolute(folder, "--checkpoint"));
     let begin =
         job.begin.map(|begin| begin.resolve(&context.now)).transpose().map_err(CommandError::invalid)?;
+    let (array, entries) = array_file::array(job, &context.folder)?;
     let output = output_files(job, &plain.workdir, context)?;
     Ok(JobSpec {
         name: job.name.clone().unwrap_or(plain.name),
@@ -115,7 +117,7 @@ pub(crate) fn specify(
         launch: launch(job)?,
         workdir: plain.workdir,
         environment: environment(job, context)?,
-        array: job.array.clone(),
+        array,
         depends_on: Vec::new(),
         begin,
         priority: job.priority.unwrap_or(0),
@@ -138,6 +140,7 @@ pub(crate) fn specify(
         code: None,
         output,
         partition: job.partition.clone(),
+        entries,
     })
 }
 

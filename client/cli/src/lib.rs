@@ -6,6 +6,7 @@
 //! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;
+mod array_file;
 mod clock;
 mod closest_name;
 mod code_changes;

@@ -196,6 +196,15 @@ impl JobBuilder {
         self
     }
 
+    /// Makes it an array with a member for each of these texts, from index 0 on. A member finds its own in
+    /// `COHABIT_ENTRY`, and in place of each argument `{}`.
+    pub fn entries(mut self, entries: impl IntoIterator<Item = impl Into<String>>) -> JobBuilder {
+        self.spec.entries = entries.into_iter().map(Into::into).collect();
+        let members = u32::try_from(self.spec.entries.len()).unwrap_or(u32::MAX);
+        self.spec.array = members.checked_sub(1).map(|last| Array::from(0..=last));
+        self
+    }
+
     /// At most this many members of the array run at once.
     pub fn at_once(mut self, limit: u32) -> JobBuilder {
         self.at_once = Some(limit);

@@ -74,6 +74,9 @@ pub struct JobSpec {
     /// The partition that a script for Slurm names: a label for people, which no rule depends on.
     #[serde(default)]
     pub partition: Option<String>,
+    /// A text for each member, if it is an array from a file; empty otherwise.
+    #[serde(default)]
+    pub entries: Vec<String>,
 }
 
 /// How the ranks of an attempt are started.
@@ -164,6 +167,7 @@ impl JobSpec {
             code: None,
             output: OutputFiles::default(),
             partition: None,
+            entries: Vec::new(),
         }
     }
 
@@ -190,7 +194,8 @@ impl JobSpec {
         }
         self.check_time_rules()?;
         self.output.check()?;
-        self.array.as_ref().map_or(Ok(()), Array::check)
+        self.array.as_ref().map_or(Ok(()), Array::check)?;
+        self.check_entries()
     }
 
     /// Refuses rules about time that cannot take effect.

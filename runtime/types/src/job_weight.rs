@@ -46,6 +46,7 @@ impl JobSpec {
             code,
             output,
             partition,
+            entries,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
         let texts =
@@ -56,6 +57,7 @@ impl JobSpec {
             + entrypoint.weight()
             + environment.iter().map(|(name, value)| item(name) + item(value)).sum::<usize>()
             + ranges * 2 * ITEM
+            + entries.iter().map(|entry| item(entry) + size_of::<String>()).sum::<usize>()
             + depends_on.len() * DEPENDENCY
             + model.as_ref().map_or(0, ModelDescription::weight)
     }
@@ -76,7 +78,8 @@ impl JobRecord {
         let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
         let optional = [&self.group, &self.shell_command, &self.trained.model, &self.trained.precision];
         let folder = self.code.as_ref().map(|code| &code.folder);
-        let labels = self.labels.partition.iter().chain(self.labels.output.paths());
+        let JobLabels { partition, output, entry } = &self.labels;
+        let labels = partition.iter().chain(entry).chain(output.paths());
         let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
         let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
         size_of::<JobRecord>()
@@ -111,8 +114,8 @@ impl JobRecord {
 
 impl JobLabels {
     fn brief(&mut self) {
-        let JobLabels { partition, output: OutputFiles { stdout, stderr } } = self;
-        for text in [partition, stdout, stderr] {
+        let JobLabels { partition, output: OutputFiles { stdout, stderr }, entry } = self;
+        for text in [partition, stdout, stderr, entry] {
             text.iter_mut().for_each(shorten);
         }
     }
@@ -272,6 +275,8 @@ mod tests {
             Box::new(|spec, text| spec.workdir = text),
             Box::new(|spec, text| spec.group = Some(text)),
             Box::new(|spec, text| spec.checkpoint = Some(text)),
+            Box::new(|spec, text| spec.entries = vec![text]),
+            Box::new(|spec, text| spec.entries = vec![String::new(); text.len() / size_of::<String>()]),
             Box::new(|spec, text| spec.partition = Some(text)),
             Box::new(|spec, text| spec.output.stdout = Some(text)),
             Box::new(|spec, text| spec.output.stderr = Some(text)),

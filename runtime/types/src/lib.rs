@@ -8,6 +8,7 @@
 
 mod application;
 mod array;
+mod array_entries;
 mod bandwidth;
 mod code;
 mod colocation;
@@ -64,6 +65,7 @@ pub use application::{
     ApplicationSecret, ApplicationWork, RunnerCount, RunnerRole, RunnerWork,
 };
 pub use array::{Array, IndexRange};
+pub use array_entries::{ENTRY_VARIABLE, LONGEST_ENTRY};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
 pub use code::{CodeRequest, CodeSnapshot, ContentPiece, PIECE_BYTES};
 pub use colocation::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};

@@ -89,6 +89,8 @@ pub struct JobLabels {
     pub partition: Option<String>,
     /// Files that its output is written to, besides its log.
     pub output: OutputFiles,
+    /// The text of this member, if it is one of an array from a file.
+    pub entry: Option<String>,
 }
 
 impl JobLabels {
@@ -98,10 +100,11 @@ impl JobLabels {
         *self == JobLabels::default()
     }
 
-    /// The part of a job's specification.
+    /// The part of the specification of this job.
     #[must_use]
-    pub fn of(spec: &JobSpec) -> JobLabels {
-        JobLabels { partition: spec.partition.clone(), output: spec.output.clone() }
+    pub fn of(spec: &JobSpec, id: JobId) -> JobLabels {
+        let entry = spec.entry(id.index).cloned();
+        JobLabels { partition: spec.partition.clone(), output: spec.output.clone(), entry }
     }
 }
 

@@ -139,7 +139,7 @@ impl Head {
             progress: None,
             array: None,
             revision: self.revision(id).unwrap_or(1),
-            labels: JobLabels::of(spec),
+            labels: JobLabels::of(spec, id),
         }
     }
 

@@ -72,6 +72,17 @@ pub(crate) struct JobArguments {
     /// Run one member for each index: 1-100%4 (at most 4 at once), 0-9:3,12
     #[arg(long, short = 'a', value_name = "INDICES", value_parser = values::parse_array)]
     pub(crate) array: Option<Array>,
+    /// Run one member for each line of a file that is not blank; a member finds its line in COHABIT_ENTRY,
+    /// and in place of each argument {}
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["array", "from_json"])]
+    pub(crate) each_line: Option<PathBuf>,
+    /// Run one member for each element of a file with a JSON array; a member finds its element as JSON in
+    /// COHABIT_ENTRY, and the keys of objects are columns of `list --members-of`
+    #[arg(long, value_name = "FILE", conflicts_with = "array")]
+    pub(crate) from_json: Option<PathBuf>,
+    /// Run at most this many members of the array at once
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) at_once: Option<u32>,
     /// Start after these jobs: ID (succeeded), afterany:ID (ended), afternotok:ID (failed)
     #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::parse_dependency)]
     pub(crate) depends_on: Vec<DependencyArgument>,

@@ -11,7 +11,9 @@ use cohabit_client::types::{
     ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
 };
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+use super::parameters::parameters;
 use super::rfc3339;
 
 /// `{"jobs": […]}`
@@ -33,6 +35,10 @@ pub(crate) struct JobDocument {
     code: Option<CodeDocument>,
     application: Option<JobId>,
     partition: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Map<String, Value>>,
     stdout: Option<String>,
     stderr: Option<String>,
     attempt: u32,
@@ -143,6 +149,8 @@ impl From<&JobRecord> for JobDocument {
             work: job.work.clone(),
             code: job.code.as_ref().map(CodeDocument::from),
             application: job.application,
+            entry: job.labels.entry.clone(),
+            parameters: job.labels.entry.as_deref().and_then(parameters),
             partition: job.labels.partition.clone(),
             stdout: job.labels.output.stdout.clone(),
             stderr: job.labels.output.stderr.clone(),

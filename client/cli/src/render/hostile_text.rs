@@ -75,6 +75,7 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
         progress,
         labels: JobLabels {
             partition: Some(text.to_owned()),
+            entry: Some(text.to_owned()),
             output: OutputFiles { stdout: Some(text.to_owned()), stderr: None },
         },
         ..job

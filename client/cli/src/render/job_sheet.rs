@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use super::expected_times::{end, run_time};
 use super::jobs_table::{gpus, runtime};
 use super::local_time;
+use super::parameters::entry_text;
 use super::progress::{progress_text, silence};
 
 /// One line per property: a heading and a text.
@@ -25,6 +26,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("reason", format!("{} ({})", job.reason, job.reason_code));
     line("command", job.command_line().to_owned());
     line("user", job.user.clone());
+    line("entry", job.labels.entry.as_deref().map_or(String::new(), entry_text));
     line("group", job.group.clone().unwrap_or_default());
     line("directory", job.workdir.clone());
     line("application", job.application.map_or(String::new(), |root| format!("child of job {root}")));

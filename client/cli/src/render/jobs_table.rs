@@ -7,6 +7,7 @@ use comfy_table::{Cell, Color, Row};
 use jiff::tz::TimeZone;
 
 use super::expected_times::eta;
+use super::parameters::ParameterColumns;
 use super::progress::{has_diverged, metric_text, progress_text, silence};
 use super::short_name::{LONGEST_LISTED_NAME, short_name};
 use super::{local_time, states};
@@ -48,11 +49,17 @@ pub(crate) fn jobs_table(
         ColumnSet::Usual => &USUAL,
         ColumnSet::Wide => &WIDE,
     };
-    let mut table = table::table(headings, screen);
+    let parameters = ParameterColumns::of(jobs);
+    let of_entries = parameters.headings();
+    let headings: Vec<&str> = headings.iter().copied().chain(of_entries.iter().map(String::as_str)).collect();
+    let mut table = table::table(&headings, screen);
     for job in jobs {
         let mut row = usual_row(job, now);
         if columns == ColumnSet::Wide {
             add_wide_cells(&mut row, job, zone);
+        }
+        for text in parameters.cells(job) {
+            row.add_cell(cell(text));
         }
         table.add_row(row);
     }

@@ -19,6 +19,7 @@ pub(crate) mod models_table;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 pub(crate) mod objects_table;
+pub(crate) mod parameters;
 mod progress;
 pub(crate) mod short_name;
 mod silence;

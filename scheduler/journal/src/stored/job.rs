@@ -56,6 +56,8 @@ pub(crate) struct StoredJobSpec {
     output: types::OutputFiles,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     partition: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    entries: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -69,6 +69,8 @@ pub(crate) struct StoredJobLabels {
     partition: Option<String>,
     #[serde(with = "As::<StoredOutputFiles>", default, skip_serializing_if = "types::OutputFiles::is_empty")]
     output: types::OutputFiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -87,6 +87,11 @@ pub(super) fn events() -> Vec<Event> {
     };
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     let by = Principal::new("ada", Role::User);
+    events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    let entries = vec!["seed 1".into(), r#"{"lr":0.1}"#.into()];
+    let array = Some(Array::from(0..=1));
+    let spec = JobSpec { entries, array, ..JobSpec::command(vec!["train".into(), "{}".into()], "/".into()) };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
     events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
     events
 }
