@@ -24,6 +24,7 @@ mod line_merge;
 mod list;
 mod log_lines;
 mod logs;
+mod merged_logs;
 mod metrics;
 mod models;
 mod nodes;
