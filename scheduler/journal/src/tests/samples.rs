@@ -79,9 +79,8 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Restored(archived_array().1.content));
     events.extend(events_of_host_shares());
     events.extend(time_samples::events());
-    let partition = Some("gpu".into());
     let spec = JobSpec {
-        partition,
+        partition: Some("gpu".into()),
         output: output_files(),
         ..JobSpec::command(vec!["./train.sh".into()], "/home/ada".into())
     };
