@@ -54,5 +54,5 @@ fn exponent(member: &JobRecord) -> u32 {
 }
 
 fn loss(member: &JobRecord) -> Option<f64> {
-    member.progress.as_ref()?.metrics.get("loss").copied()
+    member.progress.as_ref()?.metrics.get("loss").map(|loss| loss.0)
 }

@@ -11,7 +11,7 @@ use clap::Parser as _;
 use cohabit_console::{CommandError, CommandErrorKind, output};
 
 use crate::arguments::{CommandLine, OutputFormat, SubmissionArguments, Verb};
-use crate::script::Script;
+use crate::script::{Directives, Script};
 use crate::usage_message::usage_message;
 
 /// The words before the flags: the name of the program and the subcommand.
@@ -33,6 +33,8 @@ pub(crate) struct ParsedCommandLine {
     pub(crate) verb: Verb,
     /// The script that the command of `submit` or `run` names.
     pub(crate) script: Option<Script>,
+    /// What there is to know about its directives.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Parses the words of a command line.
@@ -40,12 +42,15 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<ParsedCommandLine, CommandLin
     let verb = parse(&words)?;
     let format = verb.format();
     let fail = |error| CommandLineError::Script(error, format);
-    let Some(script) = verb.submission().map_or(Ok(None), script_of).map_err(fail)? else {
-        return Ok(ParsedCommandLine { verb, script: None });
+    let Some(submission) = verb.submission() else {
+        return Ok(ParsedCommandLine { verb, script: None, warnings: Vec::new() });
     };
-    let flags = script.flags().map_err(fail)?;
+    let Some(script) = script_of(submission).map_err(fail)? else {
+        return Ok(ParsedCommandLine { verb, script: None, warnings: Vec::new() });
+    };
+    let Directives { flags, warnings } = script.directives(submission.job.names_gpus()).map_err(fail)?;
     let verb = if flags.is_empty() { verb } else { parse(&with_flags(&words, flags))? };
-    Ok(ParsedCommandLine { verb, script: Some(script) })
+    Ok(ParsedCommandLine { verb, script: Some(script), warnings })
 }
 
 fn parse(words: &[OsString]) -> Result<Verb, CommandLineError> {
@@ -107,7 +112,7 @@ mod tests {
     }
 
     fn submission(words: &[&str]) -> (SubmissionArguments, Option<Script>) {
-        let ParsedCommandLine { verb, script } = read_words(words).unwrap();
+        let ParsedCommandLine { verb, script, .. } = read_words(words).unwrap();
         let Verb::Submit(arguments) = verb else { panic!("{verb:?}") };
         (arguments.submission, script)
     }
@@ -171,11 +176,11 @@ mod tests {
     fn the_error_of_a_bad_directive_names_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("train.sh");
-        fs::write(&path, "#!/bin/sh\n#SBATCH --partition=gpu\n").unwrap();
+        fs::write(&path, "#!/bin/sh\n#SBATCH --time=soon\n").unwrap();
         let unread = read_words(&["cohabit", "run", "--output", "json", path.to_str().unwrap()]).unwrap_err();
         let CommandLineError::Script(failure, format) = unread else { panic!("{unread:?}") };
         assert_eq!(format, OutputFormat::Json);
-        assert!(failure.message.contains("train.sh:2: #SBATCH --partition is not supported"), "{failure}");
+        assert!(failure.message.contains("train.sh:2: --time: 'soon' is not a time of Slurm"), "{failure}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn scripts(bytes: &[u8]) {
     let script = Script::of(Path::new(FILE), text);
     let late = script.late_directives();
     assert!(late.is_sorted() && late.iter().all(|line| *line >= 1 && *line <= text.lines().count()));
-    check_places(text, script.flags());
+    check_places(text, script.directives(false));
 }
 
 /// An error names the file and a line that exists.

@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{
     Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HostShare, JobSpec,
-    LaunchMode, RetryPolicy, Sharing, Stop,
+    LaunchMode, OutputFiles, RetryPolicy, Sharing, StallAction, StallPolicy, Stop,
 };
 use cohabit_console::CommandError;
 use cohabit_console::model_description::read_model_description;
 use jiff::Zoned;
+use nix::unistd::gethostname;
 
 use crate::arguments::JobArguments;
+use crate::array_file;
 use crate::script::Script;
-use crate::values::{EnvArgument, NodeCount, divide_among_nodes};
+use crate::values::{EnvArgument, ExportBase, NodeCount, divide_among_nodes};
 
 /// Environment variables that a job inherits from its submitter, so that it finds the same programs and uses
 /// the same locale.
@@ -33,10 +35,14 @@ const INHERITED_VARIABLES: [&str; 8] = [
     "LC_ALL",
 ];
 
-/// The directory, environment and time of a submission.
+/// The begins of names that `--export ALL` leaves out.
+const NEVER_EXPORTED: [&str; 3] = ["COHABIT_", "SLURM_", "SLURMD_"];
+
+/// The directory, environment, host and time of a submission.
 pub(crate) struct SubmitContext {
     folder: PathBuf,
     variables: BTreeMap<OsString, OsString>,
+    host: String,
     now: Zoned,
 }
 
@@ -48,7 +54,8 @@ impl SubmitContext {
                 "the current directory is not available ({error}): change to another one or give --workdir"
             ))
         })?;
-        Ok(SubmitContext { folder, variables: env::vars_os().collect(), now: Zoned::now() })
+        let host = gethostname().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(SubmitContext { folder, variables: env::vars_os().collect(), host, now: Zoned::now() })
     }
 
     /// The working directory of the job.
@@ -61,6 +68,22 @@ impl SubmitContext {
         path.into_os_string().into_string().map_err(|path| {
             CommandError::invalid(format!("{flag} {} is not valid UTF-8: use a path that is", path.display()))
         })
+    }
+
+    /// The path of a file for output: relative to the job's working directory, as with sbatch.
+    fn output_file(&self, path: &Path, workdir: &str, flag: &str) -> Result<String, CommandError> {
+        Path::new(workdir).join(path).into_os_string().into_string().map_err(|path| {
+            CommandError::invalid(format!("{flag} {} is not valid UTF-8: use a path that is", path.display()))
+        })
+    }
+
+    /// All variables that are text, without those that describe this shell's own job, or how it finds the
+    /// head.
+    fn exported_variables(&self) -> impl Iterator<Item = (String, String)> {
+        let is_own = |name: &str| NEVER_EXPORTED.iter().any(|prefix| name.starts_with(prefix)) || name == "_";
+        let texts = self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        let exported = texts.filter(move |(name, _)| !name.is_empty() && !is_own(name));
+        exported.map(|(name, value)| (name.to_owned(), value.to_owned()))
     }
 
     fn variable(&self, name: &str) -> Result<Option<String>, CommandError> {
@@ -85,6 +108,8 @@ pub(crate) fn specify(
     let checkpoint = job.checkpoint.as_deref().map(|folder| context.absolute(folder, "--checkpoint"));
     let begin =
         job.begin.map(|begin| begin.resolve(&context.now)).transpose().map_err(CommandError::invalid)?;
+    let (array, entries) = array_file::array(job, &context.folder)?;
+    let output = output_files(job, &plain.workdir, context)?;
     Ok(JobSpec {
         name: job.name.clone().unwrap_or(plain.name),
         entrypoint: Entrypoint::Command(Command { argv: command, script: script.map(Script::into_text) }),
@@ -92,12 +117,14 @@ pub(crate) fn specify(
         launch: launch(job)?,
         workdir: plain.workdir,
         environment: environment(job, context)?,
-        array: job.array.clone(),
+        array,
         depends_on: Vec::new(),
         begin,
         priority: job.priority.unwrap_or(0),
         time_limit: job.time,
         retry: RetryPolicy { limit: job.retries.unwrap_or(0), ..RetryPolicy::default() },
+        requeue_on_timeout: job.requeue_on_timeout,
+        stall: stall(job)?,
         stop: Stop { warning: job.stop_signal, grace: job.grace.unwrap_or_else(|| Stop::default().grace) },
         group: job.group.clone(),
         model: job
@@ -111,7 +138,21 @@ pub(crate) fn specify(
         slurm_environment: job.slurm_env,
         preemptible: job.is_preemptible(),
         code: None,
+        output,
+        partition: job.partition.clone(),
+        entries,
     })
+}
+
+fn output_files(
+    job: &JobArguments,
+    workdir: &str,
+    context: &SubmitContext,
+) -> Result<OutputFiles, CommandError> {
+    let file = |path: &Option<PathBuf>, flag| {
+        path.as_deref().map(|path| context.output_file(path, workdir, flag)).transpose()
+    };
+    Ok(OutputFiles { stdout: file(&job.stdout, "--stdout")?, stderr: file(&job.stderr, "--stderr")? })
 }
 
 /// `--nodes any` needs a rank per GPU: a launcher of the user's own has to know the number of GPUs per node
@@ -123,6 +164,19 @@ fn launch(job: &JobArguments) -> Result<LaunchMode, CommandError> {
         )),
         (Some(NodeCount::Any), Some(LaunchMode::PerGpu) | None) => Ok(LaunchMode::PerGpu),
         (Some(NodeCount::Exactly(_)) | None, launch) => Ok(launch.unwrap_or_default()),
+    }
+}
+
+fn stall(job: &JobArguments) -> Result<Option<StallPolicy>, CommandError> {
+    match (job.stall_timeout, job.on_stall) {
+        (Some(timeout), action) => {
+            Ok(Some(StallPolicy { timeout, action: action.map_or_else(StallAction::default, Into::into) }))
+        }
+        (None, Some(_)) => Err(CommandError::invalid(
+            "--on-stall needs the time after which the job counts as stalled: add --stall-timeout, such as \
+             --stall-timeout 10m",
+        )),
+        (None, None) => Ok(None),
     }
 }
 
@@ -172,11 +226,9 @@ fn environment(
     job: &JobArguments,
     context: &SubmitContext,
 ) -> Result<BTreeMap<String, String>, CommandError> {
-    let mut environment = BTreeMap::new();
-    for name in INHERITED_VARIABLES {
-        if let Some(value) = context.variable(name)? {
-            environment.insert(name.to_owned(), value);
-        }
+    let mut environment = copied_variables(job, context)?;
+    if job.slurm_env {
+        environment.insert("SLURM_SUBMIT_HOST".to_owned(), context.host.clone());
     }
     for variable in &job.env {
         let (name, value) = match variable {
@@ -186,6 +238,32 @@ fn environment(
         environment.insert(name.clone(), value);
     }
     Ok(environment)
+}
+
+/// What is copied from the submitter's environment: some variables, or what `--export` says.
+fn copied_variables(
+    job: &JobArguments,
+    context: &SubmitContext,
+) -> Result<BTreeMap<String, String>, CommandError> {
+    let mut copied = BTreeMap::new();
+    let Some(export) = &job.export else {
+        for name in INHERITED_VARIABLES {
+            copied.extend(context.variable(name)?.map(|value| (name.to_owned(), value)));
+        }
+        return Ok(copied);
+    };
+    if export.base == ExportBase::All {
+        copied.extend(context.exported_variables());
+    }
+    for variable in &export.variables {
+        match variable {
+            EnvArgument::Set(name, value) => drop(copied.insert(name.clone(), value.clone())),
+            EnvArgument::Inherit(name) => {
+                copied.extend(context.variable(name)?.map(|value| (name.clone(), value)));
+            }
+        }
+    }
+    Ok(copied)
 }
 
 fn inherited_value(name: &str, context: &SubmitContext) -> Result<String, CommandError> {

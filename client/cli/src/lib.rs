@@ -6,6 +6,7 @@
 //! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;
+mod array_file;
 mod clock;
 mod closest_name;
 mod code_changes;
@@ -18,11 +19,13 @@ mod endpoint;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod job_flags;
 mod job_spec;
 mod log_printer;
 mod process;
 mod render;
 mod script;
+mod slurm;
 #[cfg(feature = "daemon")]
 mod startup_code;
 mod token_expiry;
@@ -40,10 +43,11 @@ use self::command_line::ParsedCommandLine;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let ParsedCommandLine { verb, script } = match command_line::read(env::args_os().collect()) {
+    let ParsedCommandLine { verb, script, warnings } = match command_line::read(env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(error) => return error.report(),
     };
+    warnings.iter().for_each(|warning| output::print_message(&format!("warning: {warning}")));
     let format = verb.format();
     match commands::dispatch(verb, script) {
         Ok(code) => code,

@@ -29,17 +29,28 @@ pub enum Colour {
     None,
 }
 
-impl Screen {
-    /// The screen that stdout is connected to.
-    pub fn of_stdout() -> Screen {
-        let colour = match anstream::AutoStream::choice(&io::stdout()) {
+impl Colour {
+    /// Whether this stream of the program shows colours: a terminal does, unless `NO_COLOR` is set.
+    pub fn of(stream: LogStream) -> Colour {
+        let choice = match stream {
+            LogStream::Stdout => anstream::AutoStream::choice(&io::stdout()),
+            LogStream::Stderr => anstream::AutoStream::choice(&io::stderr()),
+        };
+        match choice {
             anstream::ColorChoice::Never => Colour::None,
             anstream::ColorChoice::Auto
             | anstream::ColorChoice::AlwaysAnsi
             | anstream::ColorChoice::Always => Colour::Shown,
-        };
+        }
+    }
+}
+
+impl Screen {
+    /// The screen that stdout is connected to.
+    pub fn of_stdout() -> Screen {
         // A serial console says 0.
-        Screen { width: Table::new().width().filter(|width| *width > 0), colour }
+        let width = Table::new().width().filter(|width| *width > 0);
+        Screen { width, colour: Colour::of(LogStream::Stdout) }
     }
 }
 

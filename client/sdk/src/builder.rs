@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cohabit_types::{
     Array, Bytes, CodeSnapshot, Command, ComputeLimit, Dependency, DependencyKind, EnforcementRequirement,
-    Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Sharing, Signal, Slowdown, Time,
-    WarningSignal,
+    Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Sharing, Signal, Slowdown,
+    StallAction, StallPolicy, Time, WarningSignal,
 };
 
 use crate::{Client, Error, JobHandle, Submission};
@@ -196,6 +196,15 @@ impl JobBuilder {
         self
     }
 
+    /// Makes it an array with a member for each of these texts, from index 0 on. A member finds its own in
+    /// `COHABIT_ENTRY`, and in place of each argument `{}`.
+    pub fn entries(mut self, entries: impl IntoIterator<Item = impl Into<String>>) -> JobBuilder {
+        self.spec.entries = entries.into_iter().map(Into::into).collect();
+        let members = u32::try_from(self.spec.entries.len()).unwrap_or(u32::MAX);
+        self.spec.array = members.checked_sub(1).map(|last| Array::from(0..=last));
+        self
+    }
+
     /// At most this many members of the array run at once.
     pub fn at_once(mut self, limit: u32) -> JobBuilder {
         self.at_once = Some(limit);
@@ -223,6 +232,19 @@ impl JobBuilder {
     /// How long one attempt may run; without limit by default.
     pub fn time_limit(mut self, limit: Duration) -> JobBuilder {
         self.spec.time_limit = Some(limit.into());
+        self
+    }
+
+    /// Queue it again when it reaches its time limit: it runs in slices, each of which goes on from the
+    /// checkpoint of the last.
+    pub fn requeue_on_timeout(mut self) -> JobBuilder {
+        self.spec.requeue_on_timeout = true;
+        self
+    }
+
+    /// When it counts as stalled because it reports no step, and what happens then; never by default.
+    pub fn stall_timeout(mut self, timeout: Duration, action: StallAction) -> JobBuilder {
+        self.spec.stall = Some(StallPolicy { timeout: timeout.into(), action });
         self
     }
 

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
+    ChangeResult, DrainRequest, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord,
+    JobRef, JobUpdate, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker,
+    TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -108,15 +109,34 @@ impl Client {
         Ok(results)
     }
 
+    /// Changes the settings of jobs that wait; returns the result for each, in the order asked.
+    ///
+    /// # Errors
+    /// Those of the link.
+    pub async fn update(
+        &self,
+        update: &JobUpdate,
+        jobs: &[JobId],
+    ) -> Result<Vec<(JobId, ChangeResult)>, Error> {
+        let mut results = Vec::with_capacity(jobs.len());
+        for page in jobs.chunks(PAGE) {
+            let ask = |to: HeadConnection| {
+                let (update, page) = (update.clone(), page.to_vec());
+                async move { to.service.update_jobs(short_call_context(), update, page).await }
+            };
+            results.extend(self.call(ask).await?);
+        }
+        Ok(results)
+    }
+
     /// Gives a node no new jobs; returns its name.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such node.
-    pub async fn drain(&self, node: impl Into<String>) -> Result<String, Error> {
-        let node = node.into();
+    pub async fn drain(&self, drain: DrainRequest) -> Result<String, Error> {
         self.call(|to: HeadConnection| {
-            let node = node.clone();
-            async move { to.service.drain_node(short_call_context(), node).await }
+            let drain = drain.clone();
+            async move { to.service.drain_node(short_call_context(), drain).await }
         })
         .await
     }
@@ -302,5 +322,18 @@ impl Client {
     /// Those of the link.
     pub async fn nodes(&self) -> Result<Vec<NodeRecord>, Error> {
         self.call(|to: HeadConnection| async move { to.service.nodes(short_call_context()).await }).await
+    }
+
+    /// The metrics of one rank over its steps; empty if it reported none. For the user of its job and admins.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if the job is another user's; [`Error::Refused`] if there is no such rank, or
+    /// its node is not connected.
+    pub async fn metrics(&self, rank: RankId) -> Result<MetricSeries, Error> {
+        let ask = |to: HeadConnection| async move {
+            to.service.read_metrics(short_call_context(), rank).await.map(Ok)
+        };
+        // A refusal is not retried here: the worker cannot be reached then, not the head.
+        Ok(self.call(ask).await??)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, Progress};
+use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, MetricSeries, Progress};
 use futures::stream::BoxStream;
 
 use crate::call::Client;
@@ -69,6 +69,19 @@ impl JobHandle {
     #[must_use]
     pub fn logs(&self, options: LogOptions) -> BoxStream<'static, Result<LogRecord, Error>> {
         self.client.logs(self.id, options)
+    }
+
+    /// The metrics of rank 0 over the steps of each attempt, the oldest first, with the attempt's number.
+    ///
+    /// # Errors
+    /// As for [`Client::metrics`].
+    pub async fn metrics(&self) -> Result<Vec<(u32, MetricSeries)>, Error> {
+        let mut all = Vec::new();
+        for attempt in self.record().await?.attempts {
+            let rank = self.id.attempt(attempt.attempt).rank(0);
+            all.push((attempt.attempt, self.client.metrics(rank).await?));
+        }
+        Ok(all)
     }
 
     /// The members of the array, if it is one.

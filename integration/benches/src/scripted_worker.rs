@@ -7,8 +7,8 @@ use cohabit_net::{
 };
 use cohabit_types::{
     Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation, LinkBandwidths, LogChunk,
-    LogRequest, NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span,
-    Time, WorkerKey,
+    LogRequest, MetricSeries, NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder,
+    SharingLimits, Span, Time, WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -141,5 +141,9 @@ impl WorkerService for OrderForwarder {
 
     async fn read_log(self, _: Context, _: LogRequest) -> Result<LogChunk, Refusal> {
         Err(Refusal::new(RefusalCode::NotFound, "a played worker keeps no logs"))
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker keeps no metrics"))
     }
 }

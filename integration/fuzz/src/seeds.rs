@@ -14,10 +14,10 @@ use cohabit_memory::fuzzing::{ObjectExample, object_of};
 use cohabit_net::fuzzing::{decode, encode, v4};
 use cohabit_net::{Secret, WorkerHello};
 use cohabit_types::{
-    Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, Filter, FollowMode,
-    GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobRevision,
-    JobSpec, LinkBandwidths, LogChunk, LogPosition, LogRecord, LogRequest, LogStream, NewToken, NodeId,
-    Order, Outcome, Refusal, Rendezvous, Report, Request, Role, Share, SharingLimits, Signal, Span,
+    Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, DrainRequest, Filter,
+    FollowMode, GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef,
+    JobRevision, JobSpec, LinkBandwidths, LogChunk, LogPosition, LogRecord, LogRequest, LogStream, NewToken,
+    NodeId, Order, Outcome, Refusal, Rendezvous, Report, Request, Role, Share, SharingLimits, Signal, Span,
     StopReason, Submit, Time, WorkerKey,
 };
 use serde::Serialize;
@@ -116,7 +116,7 @@ fn scenarios() -> Vec<Vec<(Span, PeerAction)>> {
             (second, PeerAction::Joins(1, inventory())),
             asks(submit(array)),
             asks(Request::Change(JobChange::Cancel, vec![JobId::new(1)])),
-            (second, PeerAction::Asks(User::Admin, Request::Drain("node-a".into()))),
+            (second, PeerAction::Asks(User::Admin, Request::Drain(DrainRequest::new("node-a")))),
             (second, PeerAction::Leaves(1)),
             (second, PeerAction::Waits),
             (second, PeerAction::Asks(User::Admin, Request::Change(JobChange::Requeue, vec![JobId::new(1)]))),

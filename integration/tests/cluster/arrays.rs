@@ -41,6 +41,53 @@ fn a_large_array_is_accepted_listed_as_one_row_and_cancelled_as_one() {
 }
 
 #[test]
+fn members_of_a_file_find_their_entries_and_show_them() {
+    let cluster = Cluster::start(&["host:2"]);
+    std::fs::write(cluster.folder().join("lines"), "first line\n\nsecond\n").unwrap();
+    let flags = ["submit", "--output", "quiet", "--each-line", "lines", "--at-once", "1", "--"];
+    let array = cluster.ok(&[&flags[..], &["sh", "-c", "echo $COHABIT_ENTRY=$1", "sh", "{}"]].concat());
+    let array = array.trim();
+    assert_eq!(cluster.end(array)["array"]["members"], 2);
+    assert_eq!(cluster.ok(&["logs", &format!("{array}.0")]), "first line=first line\n");
+    assert_eq!(cluster.ok(&["logs", &format!("{array}.1")]), "second=second\n");
+
+    std::fs::write(cluster.folder().join("sweep.json"), r#"[{"lr": 0.1, "net": "a"}, {"lr": 1}]"#).unwrap();
+    let array = cluster.submit(&["--from-json", "sweep.json"], "echo $COHABIT_ENTRY; env | grep -c net");
+    cluster.end(&array);
+    assert_eq!(cluster.ok(&["logs", &format!("{array}.0")]), "{\"lr\":0.1,\"net\":\"a\"}\n1\n");
+    assert_eq!(cluster.ok(&["logs", &format!("{array}.1")]), "{\"lr\":1}\n0\n", "only its own");
+    let member = cluster.show(&format!("{array}.1"));
+    assert_eq!((&member["entry"], &member["parameters"]["lr"]), (&r#"{"lr":1}"#.into(), &1.into()));
+    let listed = cluster.ok(&["list", "--members-of", &array]);
+    let heading: Vec<&str> = listed.lines().next().unwrap().split_whitespace().collect();
+    assert!(heading.ends_with(&["lr", "net"]), "{listed}");
+    assert!(cluster.ok(&["show", &format!("{array}.0")]).contains("lr=0.1, net=a"));
+
+    std::fs::write(cluster.folder().join("bad.json"), "[1,\n2").unwrap();
+    let refused = cluster.run(&["submit", "--from-json", "bad.json", "--", "true"]);
+    assert!(refused.code == 2 && refused.stderr.contains("line 2"), "{}", refused.stderr);
+}
+
+/// The entries are part of the job's size, and the head keeps them over a restart.
+#[test]
+fn entries_survive_a_restart_of_the_head_and_are_bounded() {
+    let mut cluster = Cluster::start(&[]);
+    std::fs::write(cluster.folder().join("lines"), "one\ntwo\n").unwrap();
+    let array = cluster.submit(&["--each-line", "lines"], "echo $COHABIT_ENTRY");
+    cluster.kill_head();
+    cluster.restart_head();
+    assert_eq!(cluster.show(&format!("{array}.1"))["entry"], "two");
+    cluster.add_worker("host:1");
+    cluster.completed_in(1, &format!("{array}.1"));
+    assert_eq!(cluster.ok(&["logs", &format!("{array}.1")]), "two\n");
+
+    std::fs::write(cluster.folder().join("large"), format!("{}\n", "x".repeat(60_000)).repeat(80)).unwrap();
+    let user = cluster.token("ada", &["--role", "user", "--name", "ada"]);
+    let refused = cluster.run(&["submit", "--token-file", &user, "--each-line", "large", "--", "true"]);
+    assert!(refused.code != 0 && refused.stderr.contains("max-job-size"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_held_array_is_shown_as_held() {
     let cluster = Cluster::start(&["host:1"]);
     let array = cluster.submit(&["--hold", "--array", "0-2"], "true");

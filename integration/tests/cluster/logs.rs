@@ -79,3 +79,79 @@ fn another_users_output_is_not_shown() {
     assert_eq!(ran.code, 77, "{}", ran.stderr);
     assert!(!ran.stdout.contains("private"));
 }
+
+#[test]
+fn the_output_of_an_array_and_of_several_jobs_is_one_with_the_job_of_each_line() {
+    let cluster = Cluster::start(&["host:4"]);
+    let array = cluster.submit(&["--array", "1-3"], "echo out $COHABIT_ARRAY_INDEX; echo err >&2");
+    let other = cluster.submit(&[], "printf 'no end'");
+    cluster.end(&array);
+    cluster.end(&other);
+    let printed = cluster.run(&["logs", &array]);
+    let mut lines: Vec<&str> = printed.stdout.lines().collect();
+    lines.sort_unstable();
+    let expected: Vec<String> = (1..=3).map(|index| format!("[{array}.{index}] out {index}")).collect();
+    assert_eq!(lines, expected, "{}", printed.stdout);
+    assert_eq!(printed.stderr.lines().filter(|line| line.ends_with("] err")).count(), 3);
+    let both = cluster.ok(&["logs", &format!("{array}.2"), &other]);
+    assert_eq!(both, format!("[{array}.2] out 2\n[{other}] no end\n"));
+    let documents = cluster.ok(&["logs", &array, "--output", "json"]);
+    let documents: Vec<serde_json::Value> =
+        documents.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(documents.len(), 6);
+    assert!(documents.iter().any(|it| it["job"] == format!("{array}.1") && it["text"] == "out 1"));
+}
+
+#[test]
+fn an_array_is_followed_until_all_members_have_ended() {
+    let cluster = Cluster::start(&["host:1"]);
+    let go = cluster.path("go");
+    let script =
+        format!("echo begin; until test -e {go}; do sleep 0.05; done; echo end of $COHABIT_ARRAY_INDEX");
+    let array = cluster.submit(&["--array", "0-2%1"], &script);
+    let mut follow = cluster.command(&["logs", "-f", &array]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), format!("[{array}.0] begin"));
+    std::fs::write(&go, "").unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(follow.wait().unwrap().success());
+    let (begins, ends): (Vec<&String>, Vec<&String>) = rest.iter().partition(|line| line.ends_with("begin"));
+    assert_eq!((begins.len(), ends.len()), (2, 3), "{rest:?}");
+    assert!(rest.contains(&format!("[{array}.2] end of 2")), "{rest:?}");
+}
+
+/// More members run than are followed at once.
+#[test]
+fn a_wide_array_is_followed_in_parts_and_says_so() {
+    let cluster = Cluster::start(&["host:80"]);
+    let go = cluster.path("go");
+    let script = format!("echo here; until test -e {go}; do sleep 0.1; done");
+    let array = cluster.submit(&["--array", "1-70"], &script);
+    let all_run = || {
+        let states = cluster.show(&array)["array"]["states"].clone();
+        states["RUNNING"] == 70
+    };
+    until("all members run", all_run);
+    let mut follow = cluster.command(&["logs", "-f", &array]);
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut messages = BufReader::new(follow.stderr.take().unwrap()).lines();
+    let told = messages.next().unwrap().unwrap();
+    assert!(told.contains("at most 64 jobs are followed at once; 6 more run"), "{told}");
+    std::fs::write(&go, "").unwrap();
+    let lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.filter(|line| line.ends_with("] here")).count(), 70);
+    assert!(follow.wait().unwrap().success());
+}
+
+#[test]
+fn a_log_that_lost_its_begin_says_so_first() {
+    let mut cluster = Cluster::start(&[]);
+    cluster.add_worker_in(&[("COHABIT_LOG_LIMIT", "100K")], "host:1", &[]);
+    let job = cluster.submit(&[], "seq 1 1000000");
+    cluster.end(&job);
+    let printed = cluster.run(&["logs", &job]);
+    assert!(printed.stdout.ends_with("\n1000000\n"), "{} bytes", printed.stdout.len());
+    assert!(printed.stderr.contains("MiB of older output are missing"), "{}", printed.stderr);
+    let tail = cluster.run(&["logs", "--tail", "2", &job]);
+    assert_eq!((tail.stdout.as_str(), tail.stderr.as_str()), ("999999\n1000000\n", ""));
+}

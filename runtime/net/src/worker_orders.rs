@@ -1,6 +1,6 @@
 //! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
 
-use cohabit_types::{LogChunk, LogRequest, Order, Refusal};
+use cohabit_types::{LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode};
 use cohabit_wire::{WorkerServiceClient, v4};
 use tarpc::client::RpcError;
 use tarpc::context::Context;
@@ -41,6 +41,25 @@ impl WorkerOrders {
         match &self.0 {
             VersionedClient::V4(worker) => worker.read_log(context, request).await,
             VersionedClient::V5(worker) => worker.read_log(context, request).await,
+        }
+    }
+
+    /// The metrics of a rank over its steps. A worker of protocol 4 keeps none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn read_metrics(
+        &self,
+        context: Context,
+        rank: RankId,
+    ) -> Result<Result<MetricSeries, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => {
+                let message =
+                    format!("the worker of {rank} is of release 0.1, which keeps no metrics: upgrade it");
+                Ok(Err(Refusal::new(RefusalCode::NotFound, message)))
+            }
+            VersionedClient::V5(worker) => worker.read_metrics(context, rank).await,
         }
     }
 }

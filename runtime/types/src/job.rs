@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::job_name::{check_name, default_name};
 use crate::{
-    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Spread,
-    Stop, Time,
+    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, OutputFiles, RetryPolicy,
+    Span, Spread, StallPolicy, Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -41,6 +41,12 @@ pub struct JobSpec {
     pub time_limit: Option<Span>,
     /// What happens after a failure.
     pub retry: RetryPolicy,
+    /// Whether a job that reaches its time limit is queued again, with the same checkpoints.
+    #[serde(default)]
+    pub requeue_on_timeout: bool,
+    /// When it counts as stalled; never without.
+    #[serde(default)]
+    pub stall: Option<StallPolicy>,
     /// How an attempt is stopped.
     pub stop: Stop,
     /// Jobs that recur carry the same group; estimates learn from earlier members.
@@ -62,6 +68,15 @@ pub struct JobSpec {
     /// Its code as it was at submission, in which it runs; without, it runs in its working directory itself.
     #[serde(default)]
     pub code: Option<CodeSnapshot>,
+    /// Files that its output is written to, besides its log.
+    #[serde(default)]
+    pub output: OutputFiles,
+    /// The partition that a script for Slurm names: a label for people, which no rule depends on.
+    #[serde(default)]
+    pub partition: Option<String>,
+    /// A text for each member, if it is an array from a file; empty otherwise.
+    #[serde(default)]
+    pub entries: Vec<String>,
 }
 
 /// How the ranks of an attempt are started.
@@ -139,6 +154,8 @@ impl JobSpec {
             priority: 0,
             time_limit: None,
             retry: RetryPolicy::default(),
+            requeue_on_timeout: false,
+            stall: None,
             stop: Stop::default(),
             group: None,
             model: None,
@@ -148,6 +165,9 @@ impl JobSpec {
             slurm_environment: false,
             preemptible: false,
             code: None,
+            output: OutputFiles::default(),
+            partition: None,
+            entries: Vec::new(),
         }
     }
 
@@ -172,10 +192,26 @@ impl JobSpec {
         {
             return Err(format!("'{name}' cannot be the name of an environment variable"));
         }
-        if self.time_limit == Some(Span::ZERO) {
-            return Err("a time limit of zero would stop the job at once: leave it out for no limit".into());
+        self.check_time_rules()?;
+        self.output.check()?;
+        self.array.as_ref().map_or(Ok(()), Array::check)?;
+        self.check_entries()
+    }
+
+    /// Refuses rules about time that cannot take effect.
+    fn check_time_rules(&self) -> Result<(), String> {
+        match (self.time_limit, self.stall) {
+            (Some(Span::ZERO), _) => {
+                Err("a time limit of zero would stop the job at once: leave it out for no limit".into())
+            }
+            (None, _) if self.requeue_on_timeout => {
+                Err("--requeue-on-timeout needs a time limit: add --time, such as --time 4h".into())
+            }
+            (_, Some(StallPolicy { timeout: Span::ZERO, .. })) => {
+                Err("a stall timeout of zero would count every job as stalled: leave it out for none".into())
+            }
+            _ => Ok(()),
         }
-        self.array.as_ref().map_or(Ok(()), Array::check)
     }
 
     /// Refuses a name that is empty or has control characters. A journal may hold jobs with such names, which
@@ -233,6 +269,7 @@ impl JobSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StallAction;
 
     fn sleeper() -> JobSpec {
         JobSpec::command(vec!["/bin/sleep".into(), "1".into()], "/tmp".into())
@@ -251,6 +288,10 @@ mod tests {
         assert!(named.check_name().is_err());
         assert!(refused(|spec| spec.workdir = "here".into()).contains("not absolute"));
         assert!(refused(|spec| spec.time_limit = Some(Span::ZERO)).contains("zero"));
+        assert!(refused(|spec| spec.requeue_on_timeout = true).contains("--time"));
+        let at_once = StallPolicy { timeout: Span::ZERO, action: StallAction::Warn };
+        let stall_refusal = JobSpec { stall: Some(at_once), ..sleeper() }.check().unwrap_err();
+        assert!(stall_refusal.contains("zero"));
         assert!(
             refused(|spec| spec.entrypoint = JobSpec::command(vec![], "/".into()).entrypoint)
                 .contains("no command")

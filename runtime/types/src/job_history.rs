@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttemptId, Bytes, DeviceId, Enforcement, HostShare, JobId, JobState, Outcome, PlanRequestId, RankId,
-    ReasonCode, Share, Span, StopReason, Time,
+    ReasonCode, Share, Signal, Span, StopReason, Time,
 };
 
 /// One thing that happened to a job.
@@ -50,6 +50,8 @@ pub enum JobEventKind {
     Held,
     /// It was released.
     Released,
+    /// These settings were changed.
+    Updated(String),
     /// An attempt was placed.
     Placed {
         /// Which attempt.
@@ -94,8 +96,24 @@ pub enum JobEventKind {
         /// Why the policy chose so.
         why: String,
     },
+    /// The attempt has reported no step for longer than its stall timeout.
+    Stalled {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The time without a new step.
+        quiet_for: Span,
+        /// The latest step, if there was one.
+        step: Option<u64>,
+    },
     /// The attempt is being stopped.
     Stopping(AttemptId, StopReason),
+    /// A worker sent this signal to the processes of an attempt, to stop it.
+    SignalSent {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Which signal.
+        signal: Signal,
+    },
     /// A rank ended.
     RankEnded {
         /// Which rank.
@@ -155,6 +173,18 @@ pub enum JobEventKind {
     },
 }
 
+impl JobEventKind {
+    /// The attempt that stalled, the time without a new step, and the latest step, if this is a stall.
+    #[must_use]
+    pub const fn stall(&self) -> Option<(AttemptId, Span, Option<u64>)> {
+        if let JobEventKind::Stalled { attempt, quiet_for, step } = self {
+            Some((*attempt, *quiet_for, *step))
+        } else {
+            None
+        }
+    }
+}
+
 impl Cause {
     fn clause(&self) -> String {
         match self {
@@ -178,15 +208,15 @@ impl fmt::Display for JobEventKind {
             JobEventKind::Submitted => f.write_str("submitted"),
             JobEventKind::Held => f.write_str("put on hold"),
             JobEventKind::Released => f.write_str("released"),
+            JobEventKind::Updated(settings) => write!(f, "updated: {settings}"),
             JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
-                let what = with_devices(devices, *share);
+                let (nodes, what) = (listed(nodes), with_devices(devices, *share));
+                let because = if why.is_empty() { String::new() } else { format!(": {why}") };
                 write!(
                     f,
-                    "attempt {} placed on {} {what} after waiting {waited}",
-                    attempt.attempt,
-                    listed(nodes)
-                )?;
-                if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
+                    "attempt {} placed on {nodes} {what} after waiting {waited}{because}",
+                    attempt.attempt
+                )
             }
             JobEventKind::Started(rank) => {
                 write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank)
@@ -202,9 +232,15 @@ impl fmt::Display for JobEventKind {
                 rank.attempt.attempt, rank.rank
             ),
             JobEventKind::Allotted { attempt, from, to, why } => {
-                let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
-                let change = change_of_share(*from, *to);
-                write!(f, "attempt {} {change}{because}", attempt.attempt)
+                write!(f, "attempt {} {}", attempt.attempt, change_of_share(*from, *to, why))
+            }
+            JobEventKind::Stalled { attempt, quiet_for, step } => {
+                let since =
+                    step.map_or("a first step".to_owned(), |step| format!("a step after step {step}"));
+                write!(f, "attempt {} stalled: {quiet_for} without {since}", attempt.attempt)
+            }
+            JobEventKind::SignalSent { attempt, signal } => {
+                write!(f, "attempt {} was sent {signal}", attempt.attempt)
             }
             JobEventKind::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
@@ -222,13 +258,9 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} was lost: {detail}", attempt.attempt)
             }
             JobEventKind::Requeued { attempt, pause, failures, limit, why } => {
-                let because = why.map(|why| format!(" because {}", why.clause())).unwrap_or_default();
-                write!(
-                    f,
-                    "queued again after attempt {}{because}, with a pause of {pause} \
-                     ({failures} of {limit} retries used)",
-                    attempt.attempt
-                )
+                let (number, because) = (attempt.attempt, because(*why));
+                write!(f, "queued again after attempt {number}{because}, with a pause of {pause}")?;
+                write!(f, " ({failures} of {limit} retries used)")
             }
             JobEventKind::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
             JobEventKind::PlanDropped(why) => write!(f, "a planned action was no longer possible: {why}"),
@@ -249,11 +281,16 @@ fn with_devices(devices: &[DeviceId], share: Share) -> String {
     }
 }
 
-fn change_of_share(from: HostShare, to: HostShare) -> String {
+fn change_of_share(from: HostShare, to: HostShare, why: &str) -> String {
+    let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
     match from == to {
-        true => format!("keeps {from}: its worker could not change that"),
-        false => format!("has {to} instead of {from}"),
+        true => format!("keeps {from}: its worker could not change that{because}"),
+        false => format!("has {to} instead of {from}{because}"),
     }
+}
+
+fn because(why: Option<StopReason>) -> String {
+    why.map(|why| format!(" because {}", why.clause())).unwrap_or_default()
 }
 
 fn how(enforcement: &Enforcement) -> String {

@@ -1,8 +1,8 @@
 //! How many bytes a job specification or a record takes, about: what limits are held against.
 
 use crate::{
-    ApplicationWork, Cause, Command, Enforcement, Entrypoint, JobEvent, JobEventKind, JobRecord, JobSpec,
-    ModelDescription, Outcome, RankRecord, RunnerWork, TrainingSpec,
+    ApplicationWork, Cause, Command, Enforcement, Entrypoint, JobEvent, JobEventKind, JobLabels, JobRecord,
+    JobSpec, ModelDescription, Outcome, OutputFiles, RankRecord, RunnerWork, TrainingSpec,
 };
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
@@ -33,6 +33,8 @@ impl JobSpec {
             priority: _,
             time_limit: _,
             retry: _,
+            requeue_on_timeout: _,
+            stall: _,
             stop: _,
             group,
             model,
@@ -42,15 +44,20 @@ impl JobSpec {
             slurm_environment: _,
             preemptible: _,
             code,
+            output,
+            partition,
+            entries,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
-        let texts = [Some(name), Some(workdir), group.as_ref(), checkpoint.as_ref(), folder];
+        let texts =
+            [Some(name), Some(workdir), group.as_ref(), checkpoint.as_ref(), folder, partition.as_ref()];
         let ranges = array.as_ref().map_or(0, |array| array.ranges.len());
         size_of::<JobSpec>()
-            + texts.into_iter().flatten().map(|text| item(text)).sum::<usize>()
+            + texts.into_iter().flatten().chain(output.paths()).map(|text| item(text)).sum::<usize>()
             + entrypoint.weight()
             + environment.iter().map(|(name, value)| item(name) + item(value)).sum::<usize>()
             + ranges * 2 * ITEM
+            + entries.iter().map(|entry| item(entry) + size_of::<String>()).sum::<usize>()
             + depends_on.len() * DEPENDENCY
             + model.as_ref().map_or(0, ModelDescription::weight)
     }
@@ -71,6 +78,8 @@ impl JobRecord {
         let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
         let optional = [&self.group, &self.shell_command, &self.trained.model, &self.trained.precision];
         let folder = self.code.as_ref().map(|code| &code.folder);
+        let JobLabels { partition, output, entry } = &self.labels;
+        let labels = partition.iter().chain(entry).chain(output.paths());
         let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
         let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
         size_of::<JobRecord>()
@@ -78,6 +87,7 @@ impl JobRecord {
                 .into_iter()
                 .chain(optional.into_iter().flatten())
                 .chain(folder)
+                .chain(labels)
                 .map(|text| item(text))
                 .sum::<usize>()
             + ranks.map(RankRecord::weight).sum::<usize>()
@@ -97,7 +107,17 @@ impl JobRecord {
         for text in [&mut self.group, &mut self.shell_command, model, precision] {
             text.iter_mut().for_each(shorten);
         }
+        self.labels.brief();
         self
+    }
+}
+
+impl JobLabels {
+    fn brief(&mut self) {
+        let JobLabels { partition, output: OutputFiles { stdout, stderr }, entry } = self;
+        for text in [partition, stdout, stderr, entry] {
+            text.iter_mut().for_each(shorten);
+        }
     }
 }
 
@@ -126,6 +146,7 @@ impl JobEventKind {
             | JobEventKind::NodeUnreachable { node: text, .. }
             | JobEventKind::AttemptLost { detail: text, .. }
             | JobEventKind::Allotted { why: text, .. }
+            | JobEventKind::Updated(text)
             | JobEventKind::PlanDropped(text) => item(text),
             JobEventKind::RankEnded { outcome, .. } => outcome.weight(),
             JobEventKind::Shares { enforcement: Enforcement::Unenforced(text), .. } => item(text),
@@ -134,6 +155,8 @@ impl JobEventKind {
             | JobEventKind::Released
             | JobEventKind::Started(_)
             | JobEventKind::Shares { enforcement: Enforcement::Enforced, .. }
+            | JobEventKind::Stalled { .. }
+            | JobEventKind::SignalSent { .. }
             | JobEventKind::Stopping(..)
             | JobEventKind::Adopted(_)
             | JobEventKind::Requeued { .. }
@@ -252,6 +275,11 @@ mod tests {
             Box::new(|spec, text| spec.workdir = text),
             Box::new(|spec, text| spec.group = Some(text)),
             Box::new(|spec, text| spec.checkpoint = Some(text)),
+            Box::new(|spec, text| spec.entries = vec![text]),
+            Box::new(|spec, text| spec.entries = vec![String::new(); text.len() / size_of::<String>()]),
+            Box::new(|spec, text| spec.partition = Some(text)),
+            Box::new(|spec, text| spec.output.stdout = Some(text)),
+            Box::new(|spec, text| spec.output.stderr = Some(text)),
             Box::new(|spec, text| drop(spec.environment.insert(text, String::new()))),
             Box::new(|spec, text| drop(spec.environment.insert("A".into(), text))),
             Box::new(|spec, text| spec.entrypoint = JobSpec::command(vec![text], "/".into()).entrypoint),

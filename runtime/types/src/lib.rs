@@ -8,6 +8,7 @@
 
 mod application;
 mod array;
+mod array_entries;
 mod bandwidth;
 mod code;
 mod colocation;
@@ -27,13 +28,18 @@ mod job;
 mod job_history;
 mod job_name;
 mod job_ref;
+mod job_update;
 mod job_updates;
 mod job_weight;
 mod log;
+mod metric;
+mod metric_series;
 mod model_description;
 mod node;
+mod node_drain;
 mod order;
 mod outcome;
+mod output_files;
 mod principal;
 mod private_data;
 mod progress;
@@ -48,6 +54,7 @@ pub mod shared;
 mod shell_quoting;
 mod shortened;
 mod span_range;
+mod stall;
 mod state;
 mod stop;
 mod telemetry;
@@ -59,6 +66,7 @@ pub use application::{
     ApplicationSecret, ApplicationWork, RunnerCount, RunnerRole, RunnerWork,
 };
 pub use array::{Array, IndexRange};
+pub use array_entries::{ENTRY_VARIABLE, LONGEST_ENTRY};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
 pub use code::{CodeRequest, CodeSnapshot, ContentPiece, PIECE_BYTES};
 pub use colocation::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};
@@ -86,22 +94,27 @@ pub use isolation::{AccountKey, Isolation, UserIsolation};
 pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};
+pub use job_update::{JobUpdate, TimeLimitUpdate};
 pub use job_updates::{JobUpdates, UpdateCursor};
 pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
+pub use metric::MetricValue;
+pub use metric_series::{MetricRow, MetricSeries};
 pub use model_description::{ModelDescription, ModelFamily, PipelineStage};
 pub use node::{
     ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,
     LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
+pub use node_drain::{DrainRequest, NodeDrain};
 pub use order::{Order, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
+pub use output_files::OutputFiles;
 pub use principal::{Principal, Role};
 pub use private_data::PrivateData;
 pub use progress::{AttemptProgress, Progress};
 pub use quantities::{Bytes, ParseAmountError, Share, Slowdown};
 pub use record::{
-    ArraySummary, AttemptRecord, DeviceRecord, JobPrediction, JobRecord, NodeRecord, NodeState, RankRecord,
-    TrainingSpec,
+    ArraySummary, AttemptRecord, DeviceRecord, JobLabels, JobPrediction, JobRecord, NodeRecord, NodeState,
+    RankRecord, TrainingSpec,
 };
 pub use refused_worker::RefusedWorker;
 pub use rendezvous::Rendezvous;
@@ -114,6 +127,7 @@ pub use retry::RetryPolicy;
 pub use shell_quoting::quoted_command;
 pub use shortened::shortened;
 pub use span_range::span_range;
+pub use stall::{StallAction, StallPolicy};
 pub use state::{JobPhase, JobState, ReasonCode};
 pub use stop::{Signal, Stop, WarningSignal};
 pub use telemetry::{

@@ -111,11 +111,13 @@ pub enum StopReason {
     Killed,
     /// It is a part of an application whose root job has ended, or runs anew.
     ApplicationEnded,
+    /// It reported no step for longer than its stall timeout.
+    Stalled,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [StopReason; 14] = [
+    pub const ALL: [StopReason; 15] = [
         StopReason::Cancelled,
         StopReason::TimeLimit,
         StopReason::Requeued,
@@ -130,6 +132,7 @@ impl StopReason {
         StopReason::Unenforced,
         StopReason::Killed,
         StopReason::ApplicationEnded,
+        StopReason::Stalled,
     ];
 
     /// The word in JSON and in the history.
@@ -150,6 +153,7 @@ impl StopReason {
             StopReason::Unenforced => "unenforced",
             StopReason::Killed => "killed",
             StopReason::ApplicationEnded => "application_ended",
+            StopReason::Stalled => "stalled",
         }
     }
 
@@ -171,6 +175,7 @@ impl StopReason {
             StopReason::Unenforced => "its limits on the GPU turned out not to be enforced",
             StopReason::Killed => "it was cancelled by force",
             StopReason::ApplicationEnded => "its application ended",
+            StopReason::Stalled => "it reported no step for longer than its stall timeout",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptId, Span, Time};
+use crate::{AttemptId, MetricValue, Span, Time};
 
 /// The progress of a training run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,8 +15,8 @@ pub struct Progress {
     pub total: Option<u64>,
     /// Steps a second, smoothed by the executor; none until two steps were seen.
     pub rate: Option<f64>,
-    /// Other metrics that the program reports, by name: `loss`, `accuracy`. Finite numbers only.
-    pub metrics: BTreeMap<String, f64>,
+    /// Other metrics that the program reports, by name: `loss`, `accuracy`.
+    pub metrics: BTreeMap<String, MetricValue>,
     /// When it was reported.
     pub at: Time,
 }

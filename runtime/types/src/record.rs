@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, HostShare, Isolation, JobId,
-    JobSpec, JobState, LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal,
-    Slowdown, Span, StopReason, Time,
+    JobSpec, JobState, LinkBandwidths, NodeDrain, NodeId, Outcome, OutputFiles, Progress, ReasonCode, Share,
+    SharingLimits, Signal, Slowdown, Span, StopReason, Time,
 };
 
 /// The record of a job, an array as a whole, or a member.
@@ -77,6 +77,35 @@ pub struct JobRecord {
     pub array: Option<ArraySummary>,
     /// Grows with every change that a watcher should see.
     pub revision: u64,
+    /// What its specification says for people.
+    #[serde(default)]
+    pub labels: JobLabels,
+}
+
+/// What a job's specification says for people, and no rule depends on.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLabels {
+    /// The partition that a script for Slurm names.
+    pub partition: Option<String>,
+    /// Files that its output is written to, besides its log.
+    pub output: OutputFiles,
+    /// The text of this member, if it is one of an array from a file.
+    pub entry: Option<String>,
+}
+
+impl JobLabels {
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == JobLabels::default()
+    }
+
+    /// The part of the specification of this job.
+    #[must_use]
+    pub fn of(spec: &JobSpec, id: JobId) -> JobLabels {
+        let entry = spec.entry(id.index).cloned();
+        JobLabels { partition: spec.partition.clone(), output: spec.output.clone(), entry }
+    }
 }
 
 /// What a job's specification says of its training, as far as run times of other jobs can be learned from it.
@@ -301,6 +330,9 @@ pub struct NodeRecord {
     pub state: NodeState,
     /// Why ranks do not start on it, until one does.
     pub problem: Option<String>,
+    /// Why it gets no new jobs, if an admin drained it.
+    #[serde(default)]
+    pub drain: Option<NodeDrain>,
     /// Where other nodes reach it.
     pub address: String,
     /// Version of its worker.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttemptId, AttemptProgress, ColocationSample, Condition, DeviceId, DeviceTelemetry, Enforcement,
-    HostShare, Outcome, Progress, RankId, StopReason, Time,
+    HostShare, Outcome, Progress, RankId, Signal, Span, StopReason, Time,
 };
 
 /// From worker to head.
@@ -58,6 +58,23 @@ pub enum Report {
     Telemetry(Vec<DeviceTelemetry>),
     /// Samples of co-located ranks. Not journaled, but kept in the history.
     ColocationSamples(Vec<ColocationSample>),
+    /// An attempt has reported no step for longer than its stall timeout. Sent once for each stall, and again
+    /// over each new link while it lasts.
+    Stalled {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The time without a new step.
+        quiet_for: Span,
+        /// The latest step, if there was one.
+        step: Option<u64>,
+    },
+    /// The worker sent this signal to the processes of an attempt, to stop it. Lost with the link.
+    SignalSent {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Which signal.
+        signal: Signal,
+    },
     /// What the ranks of an attempt may use together here since an [`Order::Allot`](crate::Order::Allot): as
     /// ordered, or what is in force still where it could not be changed.
     Allotted {

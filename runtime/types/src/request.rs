@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, JobEvent, JobId, JobRecord, JobSpec, JobState, Span, Time};
+use crate::{Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSpec, JobState, JobUpdate, Span, Time};
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,8 +16,10 @@ pub enum Request {
     Submit(Box<Submit>),
     /// Apply this change to each of these jobs.
     Change(JobChange, Vec<JobId>),
+    /// Change the settings of each of these jobs, which wait.
+    Update(JobUpdate, Vec<JobId>),
     /// Give a node no new jobs.
-    Drain(String),
+    Drain(DrainRequest),
     /// Give a node jobs again.
     Resume(String),
 }

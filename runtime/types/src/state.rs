@@ -193,6 +193,8 @@ pub enum ReasonCode {
     HeldAfterFaults,
     /// The root job of its application ended, or runs anew.
     ApplicationEnded,
+    /// Reported no step for longer than its stall timeout, too often.
+    Stalled,
 }
 
 impl ReasonCode {
@@ -235,6 +237,7 @@ impl ReasonCode {
             ReasonCode::Oom => "oom",
             ReasonCode::HeldAfterFaults => "held_after_faults",
             ReasonCode::ApplicationEnded => "application_ended",
+            ReasonCode::Stalled => "stalled",
         }
     }
 }

@@ -7,10 +7,10 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, ModelChoice,
-    Models, NewToken, NodeRecord, ObjectListing, Order, Refusal, RefusedWorker, Report, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate, JobUpdates, ListPage,
+    LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Order,
+    RankId, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -21,8 +21,10 @@ pub trait ClientService {
     async fn submit(spec: Box<JobSpec>, idempotency_key: Option<String>) -> Result<SubmitReceipt, Refusal>;
     /// Applies a change to jobs; the results are in the order of the jobs.
     async fn change_jobs(change: JobChange, jobs: Vec<JobId>) -> Result<Vec<(JobId, ChangeResult)>, Refusal>;
+    /// Changes the settings of jobs that wait; the results are in the order of the jobs.
+    async fn update_jobs(update: JobUpdate, jobs: Vec<JobId>) -> Result<Vec<(JobId, ChangeResult)>, Refusal>;
     /// Gives a node no new jobs; answers with its name. For admins.
-    async fn drain_node(name: String) -> Result<String, Refusal>;
+    async fn drain_node(drain: DrainRequest) -> Result<String, Refusal>;
     /// Gives a drained node jobs again; answers with its name. For admins.
     async fn resume_node(name: String) -> Result<String, Refusal>;
     /// Forgets which worker a node belongs to, so that its next one is taken for it; answers with its name.
@@ -85,6 +87,8 @@ pub trait ClientService {
     async fn head_problems() -> Result<Vec<String>, Refusal>;
     /// Jobs of all users that have changed since, the earliest change first; where to begin without a cursor.
     async fn job_updates(after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal>;
+    /// The metrics of a rank over its steps, for the user of its job and admins.
+    async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
 }
 
 /// Worker to head.
@@ -107,4 +111,6 @@ pub trait WorkerService {
     async fn order(orders: Vec<Order>);
     /// A piece of the output of a rank; a long poll at its end.
     async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
+    /// The metrics of a rank over its steps.
+    async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
 }

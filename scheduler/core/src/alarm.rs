@@ -13,6 +13,8 @@ pub enum Alarm {
     JobEligible(JobId),
     /// A node on which ranks could not start may be tried again.
     NodeRetry(NodeId),
+    /// The jobs on a drained node may have to be queued again.
+    DrainDeadline(NodeId),
 }
 
 impl Alarm {
@@ -21,6 +23,7 @@ impl Alarm {
             Alarm::NodeLost(node) => DeadlineKind::NodeLost(node),
             Alarm::JobEligible(job) => DeadlineKind::JobEligible(job),
             Alarm::NodeRetry(node) => DeadlineKind::NodeRetry(node),
+            Alarm::DrainDeadline(node) => DeadlineKind::DrainDeadline(node),
         }
     }
 }

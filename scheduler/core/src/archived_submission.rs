@@ -108,6 +108,10 @@ impl ArchivedSubmission {
 pub(crate) fn work_digest(spec: &JobSpec) -> u64 {
     let mut hasher = FnvHasher::default();
     (&spec.entrypoint, &spec.array).hash(&mut hasher);
+    if !spec.entries.is_empty() {
+        // Archives have digests of jobs from before there were entries.
+        spec.entries.hash(&mut hasher);
+    }
     hasher.finish()
 }
 

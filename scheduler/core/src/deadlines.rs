@@ -17,6 +17,7 @@ impl Transition<'_> {
                 Alarm::NodeLost(node) => self.give_up_unreachable_node(node),
                 Alarm::JobEligible(job) => self.refresh_eligibility(job),
                 Alarm::NodeRetry(node) => self.end_node_pause(node),
+                Alarm::DrainDeadline(node) => self.clear_drained_node(node),
             }
         }
         if self.head.next_plan_at.is_some_and(|at| at <= self.now) {

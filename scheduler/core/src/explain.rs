@@ -45,6 +45,7 @@ impl HeadReader<'_> {
         sentences.extend(self.host_share_sentence(job, &submission.spec.demand));
         sentences.extend(private_user_sentence(&record, submission));
         sentences.extend(self.unreachable_sentence(id, job));
+        sentences.extend(self.stall_sentence(id, job));
         sentences.extend(self.colocation_sentence(id, job));
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
@@ -119,6 +120,21 @@ impl HeadReader<'_> {
             None => String::new(),
         };
         Some(format!("It holds {holds} on node {name}, of {least} to {most}{told}."))
+    }
+
+    /// For a running job: since when it has reported no step, if it counts as stalled.
+    fn stall_sentence(&self, id: JobId, job: &Job) -> Option<String> {
+        let live = id.attempt(job.live_attempt()?.number);
+        let stalls = job.events.iter().rev().filter_map(|event| Some((event.at, event.kind.stall()?)));
+        let (at, (_, quiet_for, step)) = stalls.into_iter().find(|(_, (attempt, ..))| *attempt == live)?;
+        let has_gone_on = self.head.volatile.progress.get(&live).is_some_and(|it| Some(it.step) != step);
+        let quiet_for = quiet_for + self.now.since(at);
+        (!has_gone_on).then(|| {
+            format!(
+                "It has reported no step for {quiet_for}: look at its output (cohabit logs {id}), and requeue or \
+                 cancel it if it hangs."
+            )
+        })
     }
 
     /// For a placed job: a node that is unreachable now, and what becomes of the job.

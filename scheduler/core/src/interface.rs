@@ -106,6 +106,8 @@ pub enum DeadlineKind {
     JobEligible(JobId),
     /// A node on which ranks could not start is tried again.
     NodeRetry(NodeId),
+    /// The jobs that still run on a drained node are queued again.
+    DrainDeadline(NodeId),
     /// The policy wanted to be asked again at this time.
     PlannedWake,
     /// The retention of an ended job is over.

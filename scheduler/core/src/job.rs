@@ -313,10 +313,8 @@ impl AttemptRef<'_> {
     /// the attempt did not succeed before the order arrived.
     pub(crate) fn effective_stop(&self) -> Option<StopReason> {
         match (self.attempt.stop_reported, self.stop_requested) {
-            // The device fault is what broke the gang.
-            (Some(reported), Some(StopReason::GangBroken)) if device_fault(reported).is_some() => {
-                Some(reported)
-            }
+            // What the worker reported is what broke the gang.
+            (Some(reported), Some(StopReason::GangBroken)) => Some(reported),
             (Some(_), Some(requested)) => Some(requested),
             (Some(reported), None) => Some(reported),
             (None, Some(StopReason::Requeued)) => Some(StopReason::Requeued),
@@ -350,7 +348,8 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::Killed
-        | StopReason::ApplicationEnded => None,
+        | StopReason::ApplicationEnded
+        | StopReason::Stalled => None,
     }
 }
 

@@ -61,6 +61,7 @@ mod snapshot_parts;
 mod submission;
 mod submit;
 mod transition;
+mod updates;
 mod user_queues;
 mod user_usage;
 mod view_tracker;

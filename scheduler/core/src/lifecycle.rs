@@ -133,8 +133,12 @@ impl Transition<'_> {
             Some(StopReason::ApplicationEnded) => {
                 AttemptDecision::End(TerminalState::Cancelled, ReasonCode::ApplicationEnded)
             }
-            Some(StopReason::TimeLimit) => {
-                AttemptDecision::End(TerminalState::Timeout, ReasonCode::TimeLimit)
+            Some(StopReason::TimeLimit) => match self.head.submissions[&id.number].spec.requeue_on_timeout {
+                true => AttemptDecision::Requeue(Span::ZERO),
+                false => AttemptDecision::End(TerminalState::Timeout, ReasonCode::TimeLimit),
+            },
+            Some(StopReason::Stalled) => {
+                self.failed_without_retry(id, TerminalState::Failed, ReasonCode::Stalled)
             }
             Some(StopReason::Requeued | StopReason::Preempted) => AttemptDecision::Requeue(Span::ZERO),
             Some(StopReason::Superseded | StopReason::Orphaned) => self.node_failed(id, ReasonCode::NodeLost),
@@ -221,14 +225,23 @@ impl Transition<'_> {
         }
     }
 
-    /// A failure that is not the job's fault: it uses no retry, but the configuration limits how many there
-    /// may be.
+    /// A failure that is not the job's fault.
     fn node_failed(&mut self, id: JobId, reason: ReasonCode) -> AttemptDecision {
+        self.failed_without_retry(id, TerminalState::NodeFail, reason)
+    }
+
+    /// A failure that uses no retry; but the configuration limits how many there may be.
+    fn failed_without_retry(
+        &mut self,
+        id: JobId,
+        state: TerminalState,
+        reason: ReasonCode,
+    ) -> AttemptDecision {
         let limit = self.head.config.node_failures;
         let job = self.job_mut(id);
         job.node_failures += 1;
         match job.node_failures > limit {
-            true => AttemptDecision::End(TerminalState::NodeFail, reason),
+            true => AttemptDecision::End(state, reason),
             false => AttemptDecision::Requeue(Span::ZERO),
         }
     }

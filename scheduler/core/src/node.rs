@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms, SharingUsers};
 use cohabit_types::{
     Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Enforcement, Health, HostShare,
-    Inventory, Isolation, JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share,
-    SharingLimits, Span, Time, UserIsolation, WorkerKey,
+    Inventory, Isolation, JobId, LinkBandwidths, NodeDrain, NodeId, NodeRecord, NodeState, RankPlacement,
+    Share, SharingLimits, Span, Time, UserIsolation, WorkerKey,
 };
 
 use crate::volatile::Telemetry;
@@ -53,6 +53,8 @@ pub struct Node {
     pub link: NodeLink,
     /// Whether it takes new jobs.
     pub schedulability: Schedulability,
+    /// Who drained it and why, if that is known.
+    pub drain: Option<NodeDrain>,
     /// Why ranks do not start on it, until one does.
     pub problem: Option<NodeProblem>,
     /// When the link last changed.
@@ -132,6 +134,7 @@ impl Node {
             orphan_grace: Span::ZERO,
             link: NodeLink::Up(key),
             schedulability: Schedulability::Open,
+            drain: None,
             problem: None,
             link_changed_at: now,
             cpus_used: 0,
@@ -334,6 +337,7 @@ impl Node {
             name: self.name.clone(),
             state: self.state(),
             problem: self.problem.as_ref().map(|problem| problem.message.clone()),
+            drain: self.drain.clone(),
             address: self.address.clone(),
             build: self.build.clone(),
             cpus: self.cpus,

@@ -80,9 +80,10 @@ impl Head {
     ) -> Vec<(WorkerKey, RunOrder)> {
         let submission = &self.submissions[&attempt.job.number];
         let demand = self.demand(attempt.job);
-        let spec = match demand == submission.spec.demand {
-            true => submission.spec.clone(),
-            false => Arc::new(JobSpec { demand, ..JobSpec::clone(&submission.spec) }),
+        let spec = match submission.spec.for_member(attempt.job.index) {
+            Some(spec) => Arc::new(JobSpec { demand, ..spec }),
+            None if demand == submission.spec.demand => submission.spec.clone(),
+            None => Arc::new(JobSpec { demand, ..JobSpec::clone(&submission.spec) }),
         };
         let rendezvous = self.rendezvous(endpoint);
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();

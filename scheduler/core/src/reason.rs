@@ -141,6 +141,12 @@ impl HeadReader<'_> {
                 self.head.submissions[&id.number].spec.time_limit.unwrap_or_default(),
                 ran_for(attempt)
             ),
+            (ReasonCode::Stalled, Some(_)) => {
+                let stall = self.head.submissions[&id.number].spec.stall;
+                let timeout = stall.map_or(Span::ZERO, |it| it.timeout);
+                let stalls = counted(job.node_failures, "attempt", "attempts");
+                format!("it reported no step for {timeout}; {stalls} failed through no fault of the command")
+            }
             (_, Some(attempt)) => match attempt.effective_stop().filter(|why| device_fault(*why).is_some()) {
                 Some(why) => format!("{}: {}{retries}", why.clause(), describe_end(attempt)),
                 None => format!("{}{retries}", describe_end(attempt)),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    ArraySummary, AttemptRecord, Bytes, ColocationSlowdown, DeviceId, JobId, JobPrediction, JobRecord,
-    JobState, NodeId, NodeRecord, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time,
+    ArraySummary, AttemptRecord, Bytes, ColocationSlowdown, DeviceId, JobId, JobLabels, JobPrediction,
+    JobRecord, JobState, NodeId, NodeRecord, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time,
     TrainingSpec, WorkerKey, counted,
 };
 
@@ -139,6 +139,7 @@ impl Head {
             progress: None,
             array: None,
             revision: self.revision(id).unwrap_or(1),
+            labels: JobLabels::of(spec, id),
         }
     }
 

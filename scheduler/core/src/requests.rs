@@ -4,9 +4,11 @@
 //! write it down.
 
 use cohabit_types::{
-    Cause, ClientRequestId, JobChange, JobId, NodeId, Principal, Refusal, RefusalCode, Reply, Request, Role,
+    Cause, ClientRequestId, DrainRequest, JobChange, JobId, NodeDrain, NodeId, Principal, Refusal,
+    RefusalCode, Reply, Request, Role, StopReason,
 };
 
+use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::node::Schedulability;
 use crate::transition::Transition;
@@ -18,26 +20,55 @@ impl Transition<'_> {
             (Some(reply), _) => Ok(reply),
             (None, Request::Submit(submit)) => Ok(self.submit(&by, *submit)),
             (None, Request::Change(change, jobs)) => Ok(self.change_all(&by, change, &jobs)),
-            (None, Request::Drain(node)) => self.drain(&node),
+            (None, Request::Update(update, jobs)) => Ok(self.update_all(&by, &update, &jobs)),
+            (None, Request::Drain(drain)) => self.drain(&by, drain),
             (None, Request::Resume(node)) => self.resume(&node),
         };
         self.answer(client, reply);
     }
 
-    fn drain(&mut self, name: &str) -> Result<Reply, Refusal> {
-        self.set_schedulability(name, Schedulability::Drained)
+    /// A second drain replaces reason and deadline.
+    fn drain(&mut self, by: &Principal, drain: DrainRequest) -> Result<Reply, Refusal> {
+        let DrainRequest { node: name, reason, within } = drain;
+        let id = self.head.node_meant(&name)?;
+        let (at, deadline) = (self.now, within.map(|span| self.now + span));
+        if let Some(deadline) = deadline {
+            self.set_alarm(deadline, Alarm::DrainDeadline(id));
+        }
+        let drain = NodeDrain { by: by.user.clone(), at, reason, deadline };
+        self.set_schedulability(id, Schedulability::Drained, Some(drain))
     }
 
     fn resume(&mut self, name: &str) -> Result<Reply, Refusal> {
+        let id = self.head.node_meant(name)?;
         self.head.replan_needed = true;
-        self.set_schedulability(name, Schedulability::Open)
+        self.set_schedulability(id, Schedulability::Open, None)
     }
 
-    fn set_schedulability(&mut self, name: &str, to: Schedulability) -> Result<Reply, Refusal> {
-        let id = self.head.node_meant(name)?;
+    fn set_schedulability(
+        &mut self,
+        id: NodeId,
+        to: Schedulability,
+        drain: Option<NodeDrain>,
+    ) -> Result<Reply, Refusal> {
         let node = self.node_mut(id).expect("it was just found");
-        node.schedulability = to;
+        (node.schedulability, node.drain) = (to, drain);
         Ok(Reply::Node(node.name.clone()))
+    }
+
+    /// The deadline of a drain has come, unless the node was resumed or drained anew: what still runs there
+    /// is queued again.
+    pub(crate) fn clear_drained_node(&mut self, id: NodeId) {
+        let Some(node) = self.head.nodes.get(&id) else { return };
+        let deadline = node.drain.as_ref().and_then(|drain| drain.deadline);
+        if deadline.is_none_or(|at| at > self.now) {
+            return;
+        }
+        let running = |job: &JobId| self.head.jobs.get(job).is_some_and(|it| it.stop_requested().is_none());
+        let jobs: Vec<JobId> = node.jobs.iter().copied().filter(running).collect();
+        for job in jobs {
+            self.stop_attempt(job, StopReason::Requeued);
+        }
     }
 }
 
@@ -71,7 +102,13 @@ impl Head {
                 let results = jobs.iter().map(|job| Some((*job, self.unchanged(by, *change, *job)?)));
                 return results.collect::<Option<Vec<_>>>().map(Reply::Changed);
             }
-            (Role::Admin, Request::Drain(node) | Request::Resume(node)) => self.node_meant(node).map(drop),
+            (Role::User | Role::Admin, Request::Update(update, jobs)) => {
+                let results = jobs.iter().map(|job| Some((*job, self.not_updated(by, update, *job)?)));
+                return results.collect::<Option<Vec<_>>>().map(Reply::Changed);
+            }
+            (Role::Admin, Request::Drain(DrainRequest { node, .. }) | Request::Resume(node)) => {
+                self.node_meant(node).map(drop)
+            }
             (Role::User, Request::Drain(_) | Request::Resume(_)) => {
                 Err(not_allowed("only an admin token can drain or resume a node"))
             }
@@ -101,10 +138,14 @@ impl Head {
 /// # Errors
 /// The refusal, if not.
 pub(crate) fn may_change(by: &Principal, owner: &str, change: JobChange, job: JobId) -> Result<(), Refusal> {
+    check_owner(by, owner, change.verb(), job)
+}
+
+/// The same for any change, by its verb.
+pub(crate) fn check_owner(by: &Principal, owner: &str, verb: &str, job: JobId) -> Result<(), Refusal> {
     if by.role == Role::Admin || by.user == owner {
         return Ok(());
     }
-    let verb = change.verb();
     Err(not_allowed(&format!("job {job} belongs to {owner}: only {owner} or an admin can {verb} it")))
 }
 

@@ -100,7 +100,10 @@ impl Head {
     /// where a script is run again.
     pub(crate) fn is_repeated(&self, number: u64, spec: &JobSpec) -> bool {
         match (self.submissions.get(&number), self.archive.get(number)) {
-            (Some(it), _) => it.spec.entrypoint == spec.entrypoint && it.spec.array == spec.array,
+            (Some(it), _) => {
+                let it = &it.spec;
+                it.entrypoint == spec.entrypoint && it.array == spec.array && it.entries == spec.entries
+            }
             (None, Some(archived)) => archived.work == work_digest(spec),
             (None, None) => true,
         }

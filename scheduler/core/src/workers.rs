@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    AttemptProgress, Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, HeldRank, HeldRankPhase,
-    Inventory, JobEventKind, JobId, NodeId, Order, Outcome, Progress, RankId, Report, Span, StartFailure,
-    StopReason, Time, WorkerKey,
+    AttemptId, AttemptProgress, Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, HeldRank,
+    HeldRankPhase, Inventory, JobEventKind, JobId, NodeId, Order, Outcome, Progress, RankId, Report, Signal,
+    Span, StartFailure, StopReason, Time, WorkerKey,
 };
 
 use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::interface::Effect;
-use crate::job::{Attempt, RankPhase};
+use crate::job::{Attempt, RankPhase, device_fault};
 use crate::node::{Node, NodeLink};
 use crate::transition::Transition;
 
@@ -220,7 +220,16 @@ impl Transition<'_> {
             Report::PrivateUser { rank, uid } if self.head.is_live(rank, key.node) => {
                 self.rank_runs_as(rank, uid);
             }
-            Report::Sharing { .. } | Report::PrivateUser { .. } => {}
+            Report::Stalled { attempt, quiet_for, step } if self.head.has_attempt_on(attempt, key.node) => {
+                self.stalled(attempt, quiet_for, step);
+            }
+            Report::SignalSent { attempt, signal } if self.head.has_attempt_on(attempt, key.node) => {
+                self.signal_sent(attempt, signal);
+            }
+            Report::Sharing { .. }
+            | Report::PrivateUser { .. }
+            | Report::Stalled { .. }
+            | Report::SignalSent { .. } => {}
             Report::Allotted { attempt, host } => self.allotted(key.node, attempt, host),
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
@@ -285,19 +294,37 @@ impl Transition<'_> {
     /// Notes what the report on the end of a live rank says besides how it ended.
     fn note_end_report(&mut self, rank: RankId, stopped: Option<StopReason>, progress: Option<Progress>) {
         if let Some(attempt) = self.job_mut(rank.attempt.job).live_attempt_mut() {
-            attempt.stop_reported = attempt.stop_reported.or(stopped);
+            // Once a rank has failed by itself, only a fault of a device explains why.
+            let may_explain =
+                |why: &StopReason| attempt.first_failure.is_none() || device_fault(*why).is_some();
+            attempt.stop_reported = attempt.stop_reported.or(stopped.filter(may_explain));
             if rank.rank == 0 {
                 attempt.progress = progress;
             }
         }
     }
 
+    /// A worker that joins again repeats the report of a stall that lasts.
+    fn stalled(&mut self, attempt: AttemptId, quiet_for: Span, step: Option<u64>) {
+        let latest = self.head.jobs[&attempt.job].events.iter().rev().find_map(|event| event.kind.stall());
+        if latest.is_none_or(|(known, _, known_step)| (known, known_step) != (attempt, step)) {
+            self.record_event(attempt.job, JobEventKind::Stalled { attempt, quiet_for, step });
+            self.changed(attempt.job);
+        }
+    }
+
+    /// Several nodes, and repeated kills, send the same signal.
+    fn signal_sent(&mut self, attempt: AttemptId, signal: Signal) {
+        let event = JobEventKind::SignalSent { attempt, signal };
+        if !self.head.jobs[&attempt.job].events.iter().any(|known| known.kind == event) {
+            self.record_event(attempt.job, event);
+            self.changed(attempt.job);
+        }
+    }
+
     fn progress(&mut self, node: NodeId, progress: Vec<AttemptProgress>) {
         for AttemptProgress { attempt, progress } in progress {
-            let live = self.head.jobs.get(&attempt.job).and_then(|job| job.live_attempt());
-            let known =
-                live.filter(|live| live.number == attempt.attempt && live.live_nodes().contains(&node));
-            if known.is_some() {
+            if self.head.has_attempt_on(attempt, node) {
                 // The clocks of two machines are never compared, so the head's own time counts.
                 let progress = Progress { at: self.now, ..progress };
                 self.head.volatile.progress.insert(attempt, progress);
@@ -312,6 +339,12 @@ impl Transition<'_> {
 const LINK_LOSS_MARGIN: Span = Span::from_secs(30);
 
 impl Head {
+    /// Whether this attempt has live ranks on this node.
+    fn has_attempt_on(&self, attempt: AttemptId, node: NodeId) -> bool {
+        let live = self.jobs.get(&attempt.job).and_then(|job| job.live_attempt());
+        live.is_some_and(|live| live.number == attempt.attempt && live.live_nodes().contains(&node))
+    }
+
     /// How long a node may be unreachable before a job on it is given up: as long as the operator says, but
     /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace
     /// plus the grace of the job, so the grace of one job keeps no other waiting.
@@ -377,6 +410,9 @@ impl Head {
             Report::Started { rank, .. }
             | Report::Sharing { rank, .. }
             | Report::PrivateUser { rank, .. } => !self.is_live(*rank, key.node),
+            Report::Stalled { attempt, .. } | Report::SignalSent { attempt, .. } => {
+                !self.has_attempt_on(*attempt, key.node)
+            }
             Report::Allotted { attempt, .. } => !self.awaits_allotment(key.node, *attempt),
             Report::Ended { rank, .. } => !self.is_live(*rank, key.node) && !self.is_stale(*rank, key.node),
             Report::Condition { device, .. } => {

@@ -34,8 +34,8 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::{Effect, Event, SnapshotPart};
 use cohabit_types::{
-    ClientRequestId, JobChange, JobId, JobSpec, Order, Principal, Refusal, RefusalCode, Reply, Report,
-    Request, Role, Span, Submit, Time, WorkerKey,
+    ClientRequestId, JobChange, JobId, JobSpec, JobUpdate, Order, Principal, Refusal, RefusalCode, Reply,
+    Report, Request, Role, Span, Submit, Time, WorkerKey,
 };
 
 use crate::journal::JournalWrite;
@@ -163,7 +163,7 @@ impl Driver {
     fn reply_at_once(&mut self, by: &Principal, request: &Request, now: Instant) -> Option<Reply> {
         let is_limited = by.role != Role::Admin;
         // Even a look at an array takes a step for each member.
-        if let Request::Change(_, jobs) = request
+        if let Request::Change(_, jobs) | Request::Update(_, jobs) = request
             && is_limited
             && let Err(refusal) = self.check_change_rate(&by.user, jobs, now)
         {
@@ -180,7 +180,14 @@ impl Driver {
         let refused = match request {
             Request::Submit(submit) if is_limited => self.check_submission(&by.user, submit, now),
             Request::Change(change, _) if is_limited => self.check_change(&by.user, *change),
-            Request::Submit(_) | Request::Change(..) | Request::Drain(_) | Request::Resume(_) => Ok(()),
+            Request::Update(JobUpdate { priority: Some(priority), .. }, _) if is_limited => {
+                self.parts.limits.check_priority(*priority)
+            }
+            Request::Submit(_)
+            | Request::Change(..)
+            | Request::Update(..)
+            | Request::Drain(_)
+            | Request::Resume(_) => Ok(()),
         };
         refused.err().map(Reply::Refused)
     }

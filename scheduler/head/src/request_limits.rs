@@ -3,8 +3,8 @@
 
 use cohabit_scheduler_core::UserUsage;
 use cohabit_types::{
-    Bytes, JobChange, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request, Span, Stop, Submit,
-    counted,
+    Bytes, DrainRequest, JobChange, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request, Span,
+    Stop, Submit, counted,
 };
 
 /// The most jobs that one request may name.
@@ -74,9 +74,16 @@ impl RequestLimits {
                 self.check_job(&submit.spec)
             }
             Request::Change(_, jobs) => check_ids(jobs),
-            Request::Drain(node) | Request::Resume(node) => {
-                at_most("the name of the node", node.len(), LONGEST_NAME)
+            Request::Update(update, _) if update.is_empty() => Err(invalid(
+                "the update has no new setting: give a priority, a time limit, retries or a begin time"
+                    .into(),
+            )),
+            Request::Update(_, jobs) => check_ids(jobs),
+            Request::Drain(DrainRequest { node, reason, .. }) => {
+                at_most("the name of the node", node.len(), LONGEST_NAME)?;
+                at_most("the reason", length(reason.as_ref()), LONGEST_NAME)
             }
+            Request::Resume(node) => at_most("the name of the node", node.len(), LONGEST_NAME),
         }
     }
 
@@ -86,6 +93,10 @@ impl RequestLimits {
         at_most("the group", length(spec.group.as_ref()), LONGEST_NAME)?;
         at_most("the working directory", spec.workdir.len(), LONGEST_PATH)?;
         at_most("the checkpoint directory", length(spec.checkpoint.as_ref()), LONGEST_PATH)?;
+        at_most("the partition", length(spec.partition.as_ref()), LONGEST_NAME)?;
+        spec.output
+            .paths()
+            .try_for_each(|path| at_most("the file for the output", path.len(), LONGEST_PATH))?;
         spec.model.as_ref().map_or(Ok(()), check_model)?;
         let dependencies = spec.depends_on.len() as u64;
         if dependencies > self.dependencies {
@@ -171,6 +182,18 @@ impl RequestLimits {
         )))
     }
 
+    /// Refuses a priority that only an admin may give.
+    pub(crate) fn check_priority(&self, priority: i32) -> Result<(), Refusal> {
+        let limit = self.user_priority;
+        if priority <= limit {
+            return Ok(());
+        }
+        Err(beyond(format!(
+            "priority {priority} is above {limit}, the highest that a user may give (max-user-priority): lower it, \
+             or ask an admin"
+        )))
+    }
+
     /// Refuses a submission beyond what its user, who is no admin, may give or have in memory.
     pub(crate) fn check_submission(
         &self,
@@ -178,13 +201,7 @@ impl RequestLimits {
         usage: UserUsage,
         submit: &Submit,
     ) -> Result<(), Refusal> {
-        if submit.spec.priority > self.user_priority {
-            let (priority, limit) = (submit.spec.priority, self.user_priority);
-            return Err(beyond(format!(
-                "priority {priority} is above {limit}, the highest that a user may give (max-user-priority): lower it, \
-                 or ask an admin to submit the job"
-            )));
-        }
+        self.check_priority(submit.spec.priority)?;
         let members = submit.spec.members();
         if usage.waiting.saturating_add(members) > self.queued_jobs {
             let limit = self.queued_jobs;

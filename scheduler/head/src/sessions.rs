@@ -16,6 +16,7 @@ mod lookup;
 mod nodes;
 mod permission;
 mod privacy;
+mod rank_output;
 pub(crate) mod status;
 mod tokens;
 mod user_limiter;

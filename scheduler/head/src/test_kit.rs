@@ -9,9 +9,10 @@ use cohabit_policy::{Action, Plan, View, first_come_first_served};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
     AttemptRecord, Bytes, ClientRequestId, ColocationSample, Demand, Device, DeviceId, DeviceKind,
-    Incarnation, Inventory, Isolation, JobId, JobRecord, JobSpec, JobState, LinkBandwidths, NodeId, Outcome,
-    Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, Role,
-    Share, SharingLimits, SharingStrategy, Span, Submit, Time, TrainingSpec, WorkerKey,
+    Incarnation, Inventory, Isolation, JobId, JobLabels, JobRecord, JobSpec, JobState, LinkBandwidths,
+    NodeId, Outcome, Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode,
+    Report, Request, Role, Share, SharingLimits, SharingStrategy, Span, Submit, Time, TrainingSpec,
+    WorkerKey,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -211,6 +212,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         progress: Some(Progress { step: 500, ..Progress::default() }),
         array: None,
         revision: 1,
+        labels: JobLabels::default(),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) use device::{
     StoredCondition, StoredDevice, StoredEnforcement, StoredIsolation, StoredLinkBandwidths,
     StoredSharingLimits,
 };
-pub(crate) use job::{StoredCodeSnapshot, StoredDemand, StoredJobSpec};
+pub(crate) use job::{StoredCodeSnapshot, StoredDemand, StoredJobSpec, StoredOutputFiles};
 pub(crate) use job_event::StoredJobEvent;
 pub(crate) use model::StoredModelDescription;
 pub(crate) use node::{StoredHostShare, StoredInventory, StoredPlacement, StoredWorkerKey};

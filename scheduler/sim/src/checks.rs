@@ -235,7 +235,8 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
         | StopReason::MpsFault
         | StopReason::GpuMemory
         | StopReason::Killed
-        | StopReason::ApplicationEnded => false,
+        | StopReason::ApplicationEnded
+        | StopReason::Stalled => false,
     }
 }
 

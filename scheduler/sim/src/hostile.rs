@@ -3,8 +3,8 @@
 //! and over.
 
 use cohabit_types::{
-    Array, ChangeResult, Demand, Dependency, DependencyKind, JobChange, JobId, JobSpec, Principal, Reply,
-    Request, Role, Submit, Time,
+    Array, ChangeResult, Demand, Dependency, DependencyKind, DrainRequest, JobChange, JobId, JobSpec,
+    Principal, Reply, Request, Role, Submit, Time,
 };
 
 use crate::random::Random;
@@ -137,7 +137,7 @@ impl HostileRequest {
             HostileRequest::SubmitNonsense(nonsense) => (user, submit(nonsense.spec())),
             HostileRequest::SubmitAsWorker => (Principal::new(NAME, Role::Worker), submit(plain())),
             HostileRequest::AdministerNode { node: number, drain: true } => {
-                (user, Request::Drain(node(number)))
+                (user, Request::Drain(DrainRequest::new(node(number))))
             }
             HostileRequest::AdministerNode { node: number, drain: false } => {
                 (user, Request::Resume(node(number)))

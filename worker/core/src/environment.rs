@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{ApplicationRole, LaunchMode, RankRun, RunOrder};
 
+use crate::slurm_environment::slurm_variables;
+
 /// The port of the rendezvous, under `torchrun`'s name.
 const MASTER_PORT: &str = "MASTER_PORT";
 
@@ -22,13 +24,13 @@ pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<Cow<'stat
         LaunchMode::PerNode => environment.extend(launcher(order, run)),
     }
     if order.spec.slurm_environment {
-        environment.extend(slurm(order, run));
+        environment.extend(slurm_variables(order, run));
     }
     environment.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect()
 }
 
 /// Later variables replace earlier ones of the same name.
-type Variables = Vec<(&'static str, String)>;
+pub(crate) type Variables = Vec<(&'static str, String)>;
 
 fn own(order: &RunOrder, run: &RankRun) -> Variables {
     let mut variables = Variables::from([
@@ -102,26 +104,4 @@ fn master(order: &RunOrder) -> Variables {
 pub(crate) fn rendezvous_port(order: &RunOrder, run: &RankRun) -> Option<u16> {
     let hosts = run.rank == 0 && !order.spec.environment.contains_key(MASTER_PORT);
     order.rendezvous.as_ref().filter(|_| hosts).map(|rendezvous| rendezvous.port)
-}
-
-/// The same information under the names that scripts written for Slurm expect.
-fn slurm(order: &RunOrder, run: &RankRun) -> Variables {
-    let job = order.attempt.job;
-    let mut variables = Variables::from([
-        ("SLURM_JOB_ID", job.number.to_string()),
-        ("SLURM_JOB_NAME", order.spec.name.clone()),
-        ("SLURM_RESTART_COUNT", order.attempt.attempt.saturating_sub(1).to_string()),
-        ("SLURM_NODEID", run.node_rank.to_string()),
-        ("SLURM_JOB_NUM_NODES", order.nodes.len().to_string()),
-        ("SLURM_NNODES", order.nodes.len().to_string()),
-        ("SLURM_PROCID", run.rank.to_string()),
-        ("SLURM_LOCALID", run.local_rank.to_string()),
-        ("SLURM_NTASKS", order.world_size.to_string()),
-        ("SLURM_SUBMIT_DIR", order.spec.workdir.clone()),
-    ]);
-    if let Some(index) = job.index {
-        variables.push(("SLURM_ARRAY_JOB_ID", job.number.to_string()));
-        variables.push(("SLURM_ARRAY_TASK_ID", index.to_string()));
-    }
-    variables
 }

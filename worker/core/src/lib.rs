@@ -15,6 +15,7 @@
 //! colocation       speed of ranks beside each other            memory_watchdog memory limits without MPS
 //! pending_progress which progress to report                    xid             meaning of critical errors
 //! orphan_timer     when an executor stops its rank by itself
+//! slurm_environment  the variables of a rank as Slurm names them
 //! ```
 
 mod allotment;
@@ -32,6 +33,10 @@ mod orphan_timer;
 mod pending_progress;
 mod rank;
 mod sharing;
+mod signals;
+mod slurm_environment;
+mod stall;
+mod stall_watch;
 mod start_sequence;
 mod starting;
 mod state;

@@ -5,11 +5,12 @@
 
 use cohabit_types::{
     AttemptId, Bytes, DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress,
-    RankId, Report, Span, StartFailure, Stop, StopReason, Time,
+    RankId, Report, Span, StallPolicy, StartFailure, Stop, StopReason, Time,
 };
 
 use crate::interface::{FoundRank, GpuAccess, MpsLimits, RankExit, RankStart, Stopping};
 use crate::memory_watchdog::MemoryWatchdog;
+use crate::stall_watch::StallWatch;
 use crate::start_sequence::StartSequence;
 use crate::stopping::StopSequence;
 
@@ -39,6 +40,7 @@ pub(crate) struct RankEntry {
     pub(crate) watchdog: Option<MemoryWatchdog>,
     stop: Stop,
     time_limit: Option<Span>,
+    stall: Option<StallPolicy>,
 }
 
 /// The state of a rank.
@@ -49,7 +51,12 @@ pub(crate) enum RankState {
     /// Its executor starts it.
     Starting(StartSequence),
     /// Its process runs.
-    Running { started_at: Time, sequence: StopSequence },
+    Running {
+        started_at: Time,
+        sequence: StopSequence,
+        /// Watches its steps, if its job has a stall timeout.
+        stall: Option<StallWatch>,
+    },
     /// It has ended; kept until the head has acknowledged it.
     Ended(RankExit),
 }
@@ -63,7 +70,12 @@ impl RankEntry {
     pub(crate) fn found(found: FoundRank) -> RankEntry {
         let FoundRank { start, started_at, stopping, ending, progress } = found;
         let state = match ending {
-            None => running(start.spec.stop, start.spec.time_limit, started_at, stopping),
+            None => {
+                let sequence = stop_sequence(start.spec.stop, start.spec.time_limit, started_at, stopping);
+                let stall = start.spec.stall;
+                let stall = stall.map(|policy| StallWatch::new(policy, started_at, progress.as_ref()));
+                RankState::Running { started_at, sequence, stall }
+            }
             Some(ending) => RankState::Ended(ending),
         };
         RankEntry { progress, ..RankEntry::new(Box::new(start), |_| state) }
@@ -81,6 +93,7 @@ impl RankEntry {
             watchdog: watchdog(start.access, start.spec.demand.gpu_processes),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
+            stall: start.spec.stall,
             state: state(start),
         }
     }
@@ -104,7 +117,17 @@ impl RankEntry {
 
     /// Its process has been running since `started_at`.
     pub(crate) fn start(&mut self, started_at: Time) {
-        self.state = running(self.stop, self.time_limit, started_at, None);
+        let sequence = stop_sequence(self.stop, self.time_limit, started_at, None);
+        let stall = self.stall.map(|policy| StallWatch::new(policy, started_at, None));
+        self.state = RankState::Running { started_at, sequence, stall };
+    }
+
+    /// It reported progress.
+    pub(crate) fn progressed(&mut self, now: Time, progress: Progress) {
+        if let RankState::Running { stall: Some(watch), .. } = &mut self.state {
+            watch.step(now, progress.step);
+        }
+        self.progress = Some(progress);
     }
 
     /// It has ended. The first reason to stop it is the one that counts; returns it if the executor did not
@@ -175,9 +198,14 @@ impl RankEntry {
     }
 }
 
-fn running(stop: Stop, time_limit: Option<Span>, started_at: Time, stopping: Option<Stopping>) -> RankState {
+fn stop_sequence(
+    stop: Stop,
+    time_limit: Option<Span>,
+    started_at: Time,
+    stopping: Option<Stopping>,
+) -> StopSequence {
     let limit_at = time_limit.map(|limit| started_at + limit);
-    RankState::Running { started_at, sequence: StopSequence::new(stop, limit_at, stopping) }
+    StopSequence::new(stop, limit_at, stopping)
 }
 
 /// MPS limits each process, but not how many there are, and does not count all of what the driver does.

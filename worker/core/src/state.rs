@@ -78,7 +78,8 @@ impl Worker {
             LinkState::Down => None,
         };
         let services = self.gpus.values().filter_map(Gpu::deadline);
-        self.ranks.values().filter_map(RankEntry::deadline).chain(progress).chain(services).min()
+        let stall = self.stall_deadline();
+        self.ranks.values().filter_map(RankEntry::deadline).chain(progress).chain(stall).chain(services).min()
     }
 
     /// All ranks on this host, for the inventory of the next hello.

@@ -175,6 +175,7 @@ const fn urgency(why: StopReason) -> Urgency {
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::Unenforced
-        | StopReason::ApplicationEnded => Urgency::None,
+        | StopReason::ApplicationEnded
+        | StopReason::Stalled => Urgency::None,
     }
 }

@@ -3,6 +3,8 @@
 //! What is ordered twice is done once, and what comes too late is ignored, because reports and orders may
 //! cross and the head repeats itself after each of its restarts.
 
+use std::collections::BTreeSet;
+
 use cohabit_types::{AttemptId, AttemptProgress, Order, Progress, RankId, Report, StopReason, Time};
 
 use crate::interface::{FoundRank, GpuAccess, Lease, MpsOrder, WorkerEffect, WorkerEvent};
@@ -12,6 +14,7 @@ use crate::state::{CodeState, LinkState, Worker, advance_stop};
 impl Worker {
     /// Applies an event and appends the effects, in order, to `out`.
     pub fn handle(&mut self, now: Time, event: WorkerEvent, out: &mut Vec<WorkerEffect>) {
+        let begin = out.len();
         match event {
             WorkerEvent::Order(Order::Run(order)) => self.run(now, *order, out),
             WorkerEvent::Order(Order::Stop { attempt, why }) => self.stop(now, attempt, why, out),
@@ -21,9 +24,9 @@ impl Worker {
             WorkerEvent::Spawned(rank) => self.spawned(now, rank, out),
             WorkerEvent::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
             WorkerEvent::Exited(rank, ending) => self.exited(rank, ending, out),
-            WorkerEvent::Progress(rank, progress) => self.progressed(rank, progress),
+            WorkerEvent::Progress(rank, progress) => self.progressed(now, rank, progress),
             WorkerEvent::Found(found) => self.found(now, *found, out),
-            WorkerEvent::Linked => self.linked(out),
+            WorkerEvent::Linked => self.linked(now, out),
             WorkerEvent::Unlinked => self.unlinked(now, out),
             WorkerEvent::Mps(device, word) => self.handle_mps(now, &device, word, out),
             WorkerEvent::Sharing(rank, enforcement) => self.record_enforcement(now, rank, enforcement, out),
@@ -34,6 +37,7 @@ impl Worker {
             WorkerEvent::Alarm => self.alarm(now, out),
         }
         self.update_gpus(now, out);
+        self.report_signals(begin, out);
     }
 
     /// Checks the invariants of the state.
@@ -52,7 +56,13 @@ impl Worker {
         self.check_gpus();
     }
 
-    fn stop(&mut self, now: Time, attempt: AttemptId, why: StopReason, out: &mut Vec<WorkerEffect>) {
+    pub(crate) fn stop(
+        &mut self,
+        now: Time,
+        attempt: AttemptId,
+        why: StopReason,
+        out: &mut Vec<WorkerEffect>,
+    ) {
         for rank in self.ranks_of(attempt).map(|(rank, _)| *rank).collect::<Vec<_>>() {
             self.stop_rank(now, rank, why, out);
         }
@@ -66,10 +76,10 @@ impl Worker {
     }
 
     /// The progress of an attempt is that of its lowest rank that reports any.
-    fn progressed(&mut self, rank: RankId, progress: Progress) {
+    fn progressed(&mut self, now: Time, rank: RankId, progress: Progress) {
         let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) else { return };
         self.colocation.progressed(rank, &progress);
-        held.progress = Some(progress);
+        held.progressed(now, progress);
         if self.reporting_rank(rank.attempt).is_some_and(|(reporting_rank, _)| reporting_rank == rank) {
             self.progress.changed(rank.attempt);
         }
@@ -98,7 +108,7 @@ impl Worker {
     }
 
     /// The head of a new link may have been restarted, so everything is reported again.
-    fn linked(&mut self, out: &mut Vec<WorkerEffect>) {
+    fn linked(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         self.link = LinkState::Up;
         self.lease(Lease::Held, out);
         for (rank, held) in &self.ranks {
@@ -108,6 +118,10 @@ impl Worker {
             if held.is_live() && held.progress.is_some() {
                 self.progress.changed(rank.attempt);
             }
+        }
+        let attempts: BTreeSet<AttemptId> = self.ranks.keys().map(|rank| rank.attempt).collect();
+        for attempt in attempts {
+            self.report(self.stall_report(now, attempt), out);
         }
     }
 
@@ -133,6 +147,7 @@ impl Worker {
                 RankState::Waiting(_) | RankState::Ended(_) => {}
             }
         }
+        self.notice_stalls(now, out);
         if self.is_linked() {
             self.report_progress(now, out);
         }

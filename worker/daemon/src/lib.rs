@@ -29,6 +29,7 @@ mod link;
 mod logs;
 mod machine_info;
 mod messages;
+mod metrics;
 mod network;
 mod options;
 mod ports;

@@ -13,13 +13,16 @@ use cohabit_net::{
     Backoff, Endpoint, HelloRefusalCode, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
     WorkerReports, WorkerService, connect_worker, context_for,
 };
-use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, Time, WorkerKey};
+use cohabit_types::{
+    Incarnation, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, Report, Span, Time, WorkerKey,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::logs;
 use crate::machine_info::MachineInfo;
 use crate::messages::{DriverMessage, LinkBegin};
+use crate::metrics;
 use crate::state_directory::StateDirectory;
 
 /// Reports that may be queued while a batch is being sent.
@@ -272,5 +275,9 @@ impl WorkerService for LinkService {
 
     async fn read_log(self, _: cohabit_net::Context, request: LogRequest) -> Result<LogChunk, Refusal> {
         logs::read(&self.state, &self.node, request).await
+    }
+
+    async fn read_metrics(self, _: cohabit_net::Context, rank: RankId) -> Result<MetricSeries, Refusal> {
+        metrics::read(&self.state, rank).await
     }
 }

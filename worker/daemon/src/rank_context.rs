@@ -165,6 +165,7 @@ impl RankContext {
         if !of_gpus.is_empty() {
             environment.retain(|name, _| !name.starts_with(MPS_PREFIX));
         }
+        environment.extend(slurm_gpus(rank, &of_gpus));
         environment.extend(of_gpus);
         environment.extend(self.gpus.framework_memory(rank));
         environment.extend(stop_at(rank));
@@ -176,6 +177,12 @@ impl RankContext {
         environment.extend(of_container);
         environment
     }
+}
+
+/// The GPUs of a rank under Slurm's name, as `CUDA_VISIBLE_DEVICES` has them.
+fn slurm_gpus(rank: &RankStart, of_gpus: &BTreeMap<String, String>) -> Option<(String, String)> {
+    let visible = of_gpus.get("CUDA_VISIBLE_DEVICES").filter(|visible| !visible.is_empty())?;
+    rank.spec.slurm_environment.then(|| ("SLURM_JOB_GPUS".to_owned(), visible.clone()))
 }
 
 /// The end of the time limit in seconds since 1970, by the wall clock. The process itself starts a little
@@ -298,6 +305,17 @@ mod tests {
         };
         assert_eq!(seen(&["GPU-b", "GPU-a"]), "GPU-b,GPU-a");
         assert_eq!(seen(&[]), "");
+    }
+
+    #[tokio::test]
+    async fn a_job_of_slurm_gets_its_gpus_under_the_name_of_slurm() {
+        let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
+        let gpus = |slurm_environment, devices: &[&str]| {
+            let rank = rank(JobSpec { slurm_environment, ..sleeper() }, devices);
+            rank_context.prepare(rank, Time::EPOCH).unwrap().environment.remove("SLURM_JOB_GPUS")
+        };
+        assert_eq!(gpus(true, &["GPU-b"]).as_deref(), Some("GPU-b"));
+        assert_eq!((gpus(true, &[]), gpus(false, &["GPU-b"])), (None, None));
     }
 
     #[tokio::test]

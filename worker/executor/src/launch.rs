@@ -25,6 +25,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid, getgid, getuid};
 
+use crate::output_files::{self, OpenOutput};
 use crate::raw::{enter_cgroup_before_exec, keep_effective_ids_before_exec};
 
 /// Where a rank runs whose user has no account on this host and may not enter its working directory.
@@ -39,6 +40,8 @@ pub(crate) struct LaunchedRank {
     pub(crate) child: Child,
     /// A message for its user about where it runs.
     pub(crate) note: Option<String>,
+    /// The files of the job that its output goes to as well.
+    pub(crate) files: OpenOutput,
 }
 
 /// Starts the rank's first process: the leader of a new process group, with this standard input, or an empty
@@ -142,6 +145,7 @@ fn launch_in(
         return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
     }
     create_checkpoints(start)?;
+    let files = output_files::open(start)?;
     let program = program(launch_command, workdir, &start.environment)?;
     let spawn = |process: &mut Process| {
         if let Some(procs) = &launch_command.cgroup {
@@ -162,7 +166,7 @@ fn launch_in(
         started => started,
     };
     let child = started.map_err(|error| failure(&error, name))?;
-    Ok(LaunchedRank { child, note: None })
+    Ok(LaunchedRank { child, note: None, files })
 }
 
 /// Starts a program that the daemon may just have written: as long as a process that another of its threads

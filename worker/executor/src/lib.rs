@@ -14,6 +14,7 @@
 //! supervisor      the event loop while the rank runs          process_tree     the rank's processes
 //! socket          the daemon's connection                     watchdog         if nobody else can end it
 //! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
+//! output_files    the files of the job that it also goes to
 //! inherited_state what the executor drops at its start        raw              the unsafe steps
 //! ```
 
@@ -23,6 +24,7 @@ mod inherited_state;
 mod launch;
 mod open_files;
 mod output;
+mod output_files;
 mod process_tree;
 mod raw;
 mod socket;
@@ -47,7 +49,7 @@ use cohabit_host::clock::{self, now};
 use cohabit_host::files::FileError;
 use cohabit_host::log::LogWriter;
 use cohabit_host::process::ProcessIdentity;
-use cohabit_host::progress::{ProgressFile, ProgressTracker};
+use cohabit_host::progress::{ProgressFile, ProgressTracker, SeriesWriter};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 use cohabit_types::{LogStream, Outcome};
@@ -64,6 +66,7 @@ use inherited_state::drop_inherited_state;
 use launch::LaunchedRank;
 use open_files::lower_open_file_limit;
 use output::{Output, Readers, RemainingOutput};
+use output_files::OpenOutput;
 use process_tree::ProcessTree;
 use socket::{DaemonSockets, RankStatus, serve};
 use supervisor::{RankSupervisor, Termination};
@@ -207,11 +210,11 @@ async fn run_rank(
     }
     let mut log = LogWriter::new(directory.log(), start.log);
     match launch::launch(directory, &start, input) {
-        Ok(LaunchedRank { child, note }) => {
+        Ok(LaunchedRank { child, note, files }) => {
             if let Some(note) = note {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
-            let resources = RankResources { sockets, progress_file, log, orphan_timer, lasting };
+            let resources = RankResources { sockets, progress_file, log, files, orphan_timer, lasting };
             supervise(directory, &start, child, resources).await
         }
         Err(failure) => {
@@ -239,6 +242,7 @@ struct RankResources<'a> {
     sockets: DaemonSockets,
     progress_file: ProgressFile,
     log: LogWriter,
+    files: OpenOutput,
     orphan_timer: OrphanTimer,
     lasting: ExecutorResources<'a>,
 }
@@ -266,9 +270,10 @@ async fn supervise(
     let serving = tokio::spawn(serve(resources.sockets, status_changes, sender));
     let supervisor = RankSupervisor {
         process_tree: ProcessTree::new(Pid::from_raw(process)),
-        output: Output::store(readers, stdout, stderr, resources.log)?,
+        output: Output::store(readers, (stdout, stderr), resources.log, resources.files)?,
         progress_file: resources.progress_file,
         tracker: ProgressTracker::default(),
+        series: SeriesWriter::new(directory.series()),
         status: status.clone(),
         orphan_timer: resources.orphan_timer,
         watchdog,

@@ -1,10 +1,14 @@
 //! Stores what a rank prints: one thread for each stream copies from the pipe to the log. Progress bars and
 //! out-of-memory messages are detected on the way.
 //!
+//! What also goes to a file of the job is written there after the log. A file that cannot be written any more
+//! is given up, and the log says so.
+//!
 //! A slow disk delays only these threads, and so only the rank's own printing. The threads serve one rank
 //! after the other. A pipe that a process outside the rank still holds open is not waited for.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::process::{ChildStderr, ChildStdout};
 use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +22,8 @@ use cohabit_host::progress::{BarParser, BarReading};
 use cohabit_types::LogStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::output_files::OpenOutput;
 
 /// The capacity of a pipe.
 const BUFFER_SIZE: usize = 64 * 1024;
@@ -53,7 +59,12 @@ pub(crate) struct Readers {
 struct Reader(Option<std_mpsc::Sender<Pipe>>);
 
 /// A pipe, and where its content goes.
-type Pipe = (Box<dyn Read + Send>, Sink);
+struct Pipe {
+    from: Box<dyn Read + Send>,
+    sink: Sink,
+    /// The file of the job that it goes to as well.
+    copy: Option<File>,
+}
 
 /// Where both threads write.
 #[derive(Clone)]
@@ -71,16 +82,18 @@ impl Output {
     /// When no thread can be started.
     pub(crate) fn store(
         readers: &mut Readers,
-        stdout: ChildStdout,
-        stderr: ChildStderr,
+        (stdout, stderr): (ChildStdout, ChildStderr),
         log: LogWriter,
+        files: OpenOutput,
     ) -> io::Result<Output> {
         let (sender, ended) = mpsc::channel(1);
         let log = Arc::new(Mutex::new(log));
         let sink = Sink { log, bar: Arc::default(), oom_detector: Arc::default(), _ended: sender };
         let (bar, oom_detector) = (Arc::clone(&sink.bar), Arc::clone(&sink.oom_detector));
-        readers.stdout.read(LogStream::Stdout, (Box::new(stdout), sink.clone()))?;
-        readers.stderr.read(LogStream::Stderr, (Box::new(stderr), sink))?;
+        let out = Pipe { from: Box::new(stdout), sink: sink.clone(), copy: files.stdout };
+        let err = Pipe { from: Box::new(stderr), sink, copy: files.stderr };
+        readers.stdout.read(LogStream::Stdout, out)?;
+        readers.stderr.read(LogStream::Stderr, err)?;
         Ok(Output { bar, oom_detector, ended })
     }
 
@@ -127,15 +140,16 @@ impl Reader {
 
 fn read_each(stream: LogStream, pipes: &std_mpsc::Receiver<Pipe>) {
     let mut piece = vec![0; BUFFER_SIZE];
-    for (pipe, sink) in pipes {
-        read_to_end(stream, pipe, &sink, &mut piece);
+    for pipe in pipes {
+        read_to_end(stream, pipe, &mut piece);
     }
 }
 
-fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink, piece: &mut [u8]) {
+fn read_to_end(stream: LogStream, pipe: Pipe, piece: &mut [u8]) {
+    let Pipe { mut from, sink, mut copy } = pipe;
     let mut bars = BarParser::default();
     loop {
-        match pipe.read(piece) {
+        match from.read(piece) {
             Ok(0) => return,
             Ok(length) => {
                 lock(&sink.log).append(stream, now(), &piece[..length]);
@@ -143,9 +157,25 @@ fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink, piece: &mut 
                 if let Some(bar) = bars.feed(&piece[..length]) {
                     *lock(&sink.bar) = Some(bar);
                 }
+                copy = copy.and_then(|file| sink.copy(file, &piece[..length]));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
+        }
+    }
+}
+
+impl Sink {
+    /// Writes to a file of the job, and returns it unless that fails.
+    fn copy(&self, mut file: File, bytes: &[u8]) -> Option<File> {
+        match file.write_all(bytes) {
+            Ok(()) => Some(file),
+            Err(error) => {
+                let note =
+                    format!("\n[cohabit: the file for the output cannot be written any more: {error}]\n");
+                lock(&self.log).append(LogStream::Stderr, now(), note.as_bytes());
+                None
+            }
         }
     }
 }

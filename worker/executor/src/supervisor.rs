@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cohabit_host::clock::now;
 use cohabit_host::messages::ExecutorCommand;
-use cohabit_host::progress::{ProgressFile, ProgressTracker};
+use cohabit_host::progress::{ProgressFile, ProgressTracker, SeriesWriter};
 use cohabit_host::rank_directory::Flush;
 use cohabit_types::{Outcome, Progress, Span, StopReason, Time};
 use cohabit_worker_core::{Lease, OrphanTimer, SignalTarget, StopAction, StopSequence, Stopping};
@@ -37,6 +37,7 @@ pub(crate) struct RankSupervisor<'a> {
     pub(crate) output: Output,
     pub(crate) progress_file: ProgressFile,
     pub(crate) tracker: ProgressTracker,
+    pub(crate) series: SeriesWriter,
     pub(crate) status: watch::Sender<RankStatus>,
     pub(crate) orphan_timer: OrphanTimer,
     pub(crate) watchdog: &'a mut Watchdog,
@@ -255,8 +256,9 @@ impl RankSupervisor<'_> {
     }
 
     fn poll_progress(&mut self) {
-        if let Some(entry) = self.progress_file.read_new() {
-            self.tracker.line(now(), entry);
+        if let Some(new) = self.progress_file.read_new() {
+            self.tracker.line(now(), new.entry);
+            self.series.add(now(), new.reports);
         }
         if let Some(bar) = self.output.take_bar() {
             self.tracker.bar(now(), bar);

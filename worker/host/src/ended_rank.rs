@@ -1,5 +1,6 @@
-//! What stays of an ended rank whose end the head knows: its output and the messages of its executor, if
-//! there are any, and the outcome, by whose time they are kept. Of a rank without both nothing stays.
+//! What stays of an ended rank whose end the head knows: its output, its metrics and the messages of its
+//! executor, if there are any, and the outcome, by whose time they are kept. Of a rank without them nothing
+//! stays.
 //!
 //! A job may have put anything into the directory: everything else is removed, and symbolic links with it.
 
@@ -11,7 +12,9 @@ use std::path::Path;
 use cohabit_types::Bytes;
 
 use crate::files::{open_directory, path_within, remove_directory, remove_if_exists};
-use crate::rank_directory::{ACKNOWLEDGED, EXECUTOR_LOG, IDENTITY, LOG, RankDirectory, SOCKET, START};
+use crate::rank_directory::{
+    ACKNOWLEDGED, EXECUTOR_LOG, IDENTITY, LOG, RankDirectory, SERIES, SOCKET, START,
+};
 use crate::records::ExecutorRecord;
 
 /// The size of a block in the metadata of files, on every file system.
@@ -22,7 +25,7 @@ const BLOCK: u64 = 512;
 pub enum Remains {
     /// Nothing that anybody may want to read.
     Nothing,
-    /// Output, or messages of its executor.
+    /// Output, metrics, or messages of its executor.
     Output,
     /// Only the files of its executor, which may take another rank with them.
     Executor,
@@ -36,8 +39,9 @@ impl RankDirectory {
     pub fn remains(&self) -> io::Result<Remains> {
         let folder = open_directory(self.path())?;
         let has_output = metadata_in(&folder, LOG)?.is_some_and(|log| log.is_dir());
+        let has_series = metadata_in(&folder, SERIES)?.is_some_and(|series| series.is_file());
         let has_messages = metadata_in(&folder, EXECUTOR_LOG)?.is_some_and(|log| holds_messages(&log));
-        Ok(match has_output || has_messages {
+        Ok(match has_output || has_series || has_messages {
             true => Remains::Output,
             false if self.holds_executor(&folder)? => Remains::Executor,
             false => Remains::Nothing,
@@ -69,7 +73,7 @@ impl RankDirectory {
             size += match name.to_str() {
                 Some(LOG) if found.is_dir() => reduce_log(&path)?,
                 Some(name) if of_executor.contains(&name) => self::size(&found),
-                Some(ACKNOWLEDGED) if found.is_file() => self::size(&found),
+                Some(ACKNOWLEDGED | SERIES) if found.is_file() => self::size(&found),
                 Some(EXECUTOR_LOG) if holds_messages(&found) => self::size(&found),
                 Some(_) | None => remove(&path, &found)?,
             };

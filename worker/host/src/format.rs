@@ -36,6 +36,7 @@
 mod identity;
 mod lines;
 mod outcome;
+mod progress;
 mod start;
 mod stop_reason;
 #[cfg(test)]

@@ -5,11 +5,13 @@
 mod bars;
 mod file;
 mod lines;
+mod series;
 mod tracker;
 
 pub use bars::{BarParser, BarReading};
-pub use file::ProgressFile;
+pub use file::{NewProgress, ProgressFile};
 pub use lines::ProgressEntry;
 #[cfg(feature = "fuzzing")]
 pub(crate) use lines::read as read_lines;
+pub use series::{SeriesWriter, read_series};
 pub use tracker::ProgressTracker;

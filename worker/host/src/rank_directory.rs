@@ -41,6 +41,7 @@ pub(crate) const START: &str = "start.json";
 pub(crate) const IDENTITY: &str = "executor.json";
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged.json";
 pub(crate) const LOG: &str = "log";
+pub(crate) const SERIES: &str = "series";
 pub(crate) const EXECUTOR_LOG: &str = "executor.log";
 
 /// The path of a rank's directory.
@@ -81,6 +82,11 @@ impl RankDirectory {
 
     pub fn log(&self) -> PathBuf {
         self.0.join(LOG)
+    }
+
+    /// The metrics of the rank over its steps.
+    pub fn series(&self) -> PathBuf {
+        self.0.join(SERIES)
     }
 
     pub fn executor_log(&self) -> PathBuf {

@@ -93,8 +93,8 @@ impl WorkloadProcess {
 
     /// Reads its progress; `now` is the time since the set started.
     pub(super) fn read_progress(&mut self, now: Duration) {
-        if let Some(line) = self.progress.read_new() {
-            self.tracker.line(Time::EPOCH + Span::from(now), line);
+        if let Some(new) = self.progress.read_new() {
+            self.tracker.line(Time::EPOCH + Span::from(now), new.entry);
         }
         if let Some(progress) = self.tracker.progress() {
             self.pace.saw(now, progress.step);

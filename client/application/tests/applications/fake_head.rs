@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
-    DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition,
-    LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Refusal, RefusalCode,
-    RefusedWorker, Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord,
-    UpdateCursor,
+    DrainRequest, DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken,
+    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdate, JobUpdates, ListPage,
+    LogChunk, LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
+    ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role, RunnerRole, RunnerWork, Share,
+    SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -447,7 +447,16 @@ impl ClientService for FakeHead {
 
     async fn ping(self, _: Context) {}
 
-    async fn drain_node(self, _: Context, _: String) -> Result<String, Refusal> {
+    async fn update_jobs(
+        self,
+        _: Context,
+        _: JobUpdate,
+        _: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        not_here()
+    }
+
+    async fn drain_node(self, _: Context, _: DrainRequest) -> Result<String, Refusal> {
         not_here()
     }
 
@@ -516,6 +525,10 @@ impl ClientService for FakeHead {
     }
 
     async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        not_here()
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         not_here()
     }
 }

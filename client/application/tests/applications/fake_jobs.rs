@@ -9,7 +9,7 @@ use std::process::{ExitStatus, Stdio};
 
 use cohabit_client::types::{
     ApplicationAccess, ApplicationCredentials, ApplicationRole, ApplicationSecret, AttemptId, AttemptRecord,
-    Entrypoint, JobId, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Rendezvous,
+    Entrypoint, JobId, JobLabels, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Rendezvous,
     RunnerRole, Signal, Time,
 };
 use nix::sys::signal::{Signal as Kill, kill};
@@ -70,6 +70,7 @@ impl FakeJob {
             progress: None,
             array: None,
             revision: 1,
+            labels: JobLabels::default(),
         };
         FakeJob { record, spec, application, pid: None, printed: Vec::new(), is_cancelled: false }
     }

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use cohabit_client::types::Span;
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;
@@ -152,7 +153,7 @@ pub(crate) enum WorkerVerb {
     #[cfg(feature = "worker")]
     Start(Box<WorkerStartArguments>),
     /// Start no new jobs on a node; running jobs continue
-    Drain(NodeArguments),
+    Drain(DrainArguments),
     /// Allow new jobs on a drained node again
     Resume(NodeArguments),
     /// Forget which worker a node belongs to: the next one to join as this node is taken for it
@@ -165,9 +166,8 @@ impl WorkerVerb {
         match self {
             #[cfg(feature = "worker")]
             WorkerVerb::Start(_) => None,
-            WorkerVerb::Drain(arguments) | WorkerVerb::Resume(arguments) | WorkerVerb::Unbind(arguments) => {
-                Some(&arguments.display)
-            }
+            WorkerVerb::Drain(arguments) => Some(&arguments.display),
+            WorkerVerb::Resume(arguments) | WorkerVerb::Unbind(arguments) => Some(&arguments.display),
         }
     }
 }
@@ -251,6 +251,23 @@ pub(crate) struct DeviceArguments {
     /// How long ranks keep running while the head is unreachable [default: 2m] [env: COHABIT_ORPHAN_GRACE]
     #[arg(long, value_name = "TIME")]
     pub(crate) orphan_grace: Option<String>,
+}
+
+// Arguments of `worker drain`.
+#[derive(Debug, Args)]
+pub(crate) struct DrainArguments {
+    /// Name of the node, as shown by `cohabit nodes`
+    pub(crate) node: String,
+    /// Why the node is drained, for everybody who looks at `cohabit nodes`
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Queue the jobs again that still run there after this time [default: let them end]
+    #[arg(long, value_name = "TIME", value_parser = crate::values::parse_duration)]
+    pub(crate) deadline: Option<Span>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
 }
 
 // Arguments of `worker drain` and `worker resume`.

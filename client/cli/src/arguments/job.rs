@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use cohabit_client::types::{Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, WarningSignal};
+use cohabit_client::types::{
+    Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, StallAction, WarningSignal,
+};
 
-use crate::values::{self, AmountRange, BeginTime, DependencyArgument, EnvArgument, NodeCount};
+use crate::values::{
+    self, AmountRange, BeginTime, DependencyArgument, EnvArgument, ExportArgument, NodeCount,
+};
 
 // Flags that describe a job.
 #[derive(Debug, Default, Clone, Args)]
@@ -52,12 +56,33 @@ pub(crate) struct JobArguments {
     /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
     #[arg(long, short = 't', value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) time: Option<Span>,
+    /// Queue the job again when it reaches its time limit: it runs in slices of --time, each of which goes on
+    /// from the checkpoint of the last
+    #[arg(long)]
+    pub(crate) requeue_on_timeout: bool,
+    /// Count the job as stalled when it reports no step for this long
+    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
+    pub(crate) stall_timeout: Option<Span>,
+    /// What to do with a stalled job [default: warn]
+    #[arg(long, value_name = "ACTION", value_enum)]
+    pub(crate) on_stall: Option<StallArgument>,
     /// Priority; jobs with a higher number start earlier [default: 0]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
     /// Run one member for each index: 1-100%4 (at most 4 at once), 0-9:3,12
     #[arg(long, short = 'a', value_name = "INDICES", value_parser = values::parse_array)]
     pub(crate) array: Option<Array>,
+    /// Run one member for each line of a file that is not blank; a member finds its line in COHABIT_ENTRY,
+    /// and in place of each argument {}
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["array", "from_json"])]
+    pub(crate) each_line: Option<PathBuf>,
+    /// Run one member for each element of a file with a JSON array; a member finds its element as JSON in
+    /// COHABIT_ENTRY, and the keys of objects are columns of `list --members-of`
+    #[arg(long, value_name = "FILE", conflicts_with = "array")]
+    pub(crate) from_json: Option<PathBuf>,
+    /// Run at most this many members of the array at once
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) at_once: Option<u32>,
     /// Start after these jobs: ID (succeeded), afterany:ID (ended), afternotok:ID (failed)
     #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::parse_dependency)]
     pub(crate) depends_on: Vec<DependencyArgument>,
@@ -78,6 +103,21 @@ pub(crate) struct JobArguments {
     /// Set an environment variable: K=V, or K to copy the value from this shell
     #[arg(long, value_name = "K[=V]", value_parser = values::parse_variable)]
     pub(crate) env: Vec<EnvArgument>,
+    /// Variables copied from this shell, as in `#SBATCH --export`: ALL, NONE, K, K=V
+    #[arg(long, value_name = "LIST", hide = true, value_parser = values::parse_export)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "ALL")]
+    pub(crate) export: Option<ExportArgument>,
+    /// Also write standard output to this file, and standard error unless --stderr names another. As with
+    /// sbatch, %j is the job, %A and %a array and index, %x the name, %N the host, %u the user, %t the rank;
+    /// the first attempt empties the file, and later ones append
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdout: Option<PathBuf>,
+    /// Also write standard error to this file, with the patterns of --stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stderr: Option<PathBuf>,
+    /// Partition, as in `#SBATCH --partition`: a label that `show` prints
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) partition: Option<String>,
     /// Group of recurring jobs; predictions learn from earlier jobs of the same group
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
@@ -109,12 +149,17 @@ pub(crate) struct JobArguments {
     /// Hold the job until `cohabit release`
     #[arg(long, short = 'H')]
     pub(crate) hold: bool,
-    /// Also set SLURM_* environment variables
+    /// Also set SLURM_* environment variables, as for scripts with `#SBATCH` lines
     #[arg(long)]
     pub(crate) slurm_env: bool,
 }
 
 impl JobArguments {
+    /// Whether they say how many GPUs the job gets.
+    pub(crate) const fn names_gpus(&self) -> bool {
+        self.gpus.is_some() || self.gpus_per_node.is_some()
+    }
+
     /// Whether the scheduler may stop the job: as the flags say, or else if it asks for a warning signal.
     pub(crate) const fn is_preemptible(&self) -> bool {
         self.preemptible || (self.stop_signal.is_some() && !self.no_preemptible)
@@ -137,6 +182,24 @@ impl SnapshotArgument {
     pub(crate) fn parse(text: &str) -> Result<SnapshotArgument, String> {
         SnapshotArgument::from_str(text, false)
             .map_err(|_| format!("'{text}' is none of the choices: write git, all or no"))
+    }
+}
+
+/// What happens to a stalled job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StallArgument {
+    /// Its history and `cohabit explain` say so; it goes on
+    Warn,
+    /// Stop it and queue it again
+    Requeue,
+}
+
+impl From<StallArgument> for StallAction {
+    fn from(word: StallArgument) -> StallAction {
+        match word {
+            StallArgument::Warn => StallAction::Warn,
+            StallArgument::Requeue => StallAction::Requeue,
+        }
     }
 }
 

@@ -94,11 +94,12 @@ pub(crate) struct ShowArguments {
 // Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last). A live
-    /// application (its name, or the number of its root job): the output of all its jobs, in order of time
-    #[arg(value_name = "ID")]
-    pub(crate) job: JobRef,
-    /// Keep printing new output until the job has ended
+    /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
+    /// last). The output of several jobs, or of an array, is merged in order of time, each line with its job.
+    /// A live application (its name, or the number of its root job): the output of all its jobs
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) jobs: Vec<JobRef>,
+    /// Keep printing new output until the jobs have ended
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Start this many lines before the end

@@ -12,9 +12,12 @@ mod connection;
 mod daemons;
 mod job;
 mod jobs;
+mod metrics;
 mod models;
+mod slurm;
 mod submission;
 mod tokens;
+mod update;
 #[cfg(feature = "web")]
 mod web;
 
@@ -35,11 +38,14 @@ pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
 pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
+pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
+pub(crate) use self::update::UpdateArguments;
 #[cfg(feature = "web")]
 pub(crate) use self::web::WebArguments;
 use crate::config::SettingKey;
@@ -104,6 +110,8 @@ pub(crate) enum Verb {
     Show(ShowArguments),
     /// Print the output of a job, or of all jobs of an application
     Logs(LogsArguments),
+    /// Show the metrics that jobs have reported: a summary, as CSV, or a plot
+    Metrics(MetricsArguments),
     /// Wait until jobs have ended and exit with the first exit code other than 0
     Wait(WaitArguments),
     /// Cancel jobs
@@ -114,6 +122,8 @@ pub(crate) enum Verb {
     Release(ChangeArguments),
     /// Queue jobs again; running jobs are stopped first
     Requeue(ChangeArguments),
+    /// Change the priority, time limit, retries or begin time of jobs that wait
+    Update(UpdateArguments),
     /// Explain why a job or a part of an application is waiting, or how a job ended
     Explain(ExplainArguments),
     /// List live applications with their processes
@@ -151,6 +161,11 @@ pub(crate) enum Verb {
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
+    /// Write programs sbatch, squeue, scancel and sinfo that call cohabit, for scripts written for Slurm
+    SlurmShims(SlurmShimsArguments),
+    /// Do what a program of Slurm does; the programs that slurm-shims writes start this command
+    #[command(hide = true, disable_help_flag = true)]
+    Slurm(SlurmArguments),
     /// Run ranks for the worker, which starts this command
     #[cfg(feature = "worker")]
     #[command(hide = true)]
@@ -205,6 +220,8 @@ impl Verb {
             Verb::List(arguments) => Some(&arguments.display),
             Verb::Show(arguments) => Some(&arguments.display),
             Verb::Logs(arguments) => Some(&arguments.display),
+            Verb::Metrics(arguments) => Some(&arguments.display),
+            Verb::Update(arguments) => Some(&arguments.display),
             Verb::Wait(arguments) => Some(&arguments.display),
             Verb::Cancel(arguments) => Some(&arguments.change.display),
             Verb::Hold(arguments) | Verb::Release(arguments) | Verb::Requeue(arguments) => {
@@ -227,7 +244,7 @@ impl Verb {
             Verb::Predict(arguments) => Some(arguments.display()),
             #[cfg(feature = "worker")]
             Verb::Profile(arguments) => Some(&arguments.display),
-            Verb::Top(_) | Verb::Completions(_) => None,
+            Verb::Top(_) | Verb::Completions(_) | Verb::SlurmShims(_) | Verb::Slurm(_) => None,
             #[cfg(feature = "web")]
             Verb::Web(_) => None,
             #[cfg(feature = "head")]

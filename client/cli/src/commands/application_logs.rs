@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::applications::{children, ended_application, look_for_application};
 use super::line_merge::{LineMerge, MergePace, Merged};
-use super::log_lines::{OutputLine, lines};
+use super::log_lines::{OutputLine, lines, records};
 use crate::arguments::OutputFormat;
 use crate::log_printer::LogPrinter;
 use crate::render::rfc3339;
@@ -144,7 +144,8 @@ impl ApplicationReader {
         }
         let (client, options, job) = (self.client.clone(), self.options, record.id);
         let begins_at = record.started_at.unwrap_or(record.submitted_at);
-        self.merge.add(self.processes.len(), begins_at, move || lines(client.logs(job, options)));
+        self.merge
+            .add(self.processes.len(), begins_at, move || lines(records(client.log_parts(job, options))));
         self.processes.push(Arc::new(ProcessName { job, name: record.name }));
     }
 

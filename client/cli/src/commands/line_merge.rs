@@ -113,6 +113,11 @@ impl<E: Send + 'static> LineMerge<E> {
         self.unopened.insert(position, Unopened { number, begins_at, open: Box::new(open) });
     }
 
+    /// How many outputs have not ended.
+    pub(super) fn unfinished(&self) -> usize {
+        self.unopened.len() + self.open.len() + self.pulled.len()
+    }
+
     /// The next line; none if all outputs have ended. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Option<Merged<E>> {
         loop {
@@ -284,11 +289,13 @@ mod tests {
         let mut merge = LineMerge::new(MergePace::Finished);
         merge.add(1, at(0), || stream::iter([Ok(line(1)), Err("its node is away")]).boxed());
         merge.add(2, at(0), || output(&[2, 3]));
+        assert_eq!(merge.unfinished(), 2);
         let found = block_on(async move {
             let mut all = Vec::new();
             while let Some(next) = merge.next().await {
                 all.push(next);
             }
+            assert_eq!(merge.unfinished(), 0);
             Ok(all)
         })
         .unwrap();

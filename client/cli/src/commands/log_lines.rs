@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use cohabit_client::types::{LogRecord, LogStream, Time};
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use cohabit_client::LogPart;
+use cohabit_client::types::{Bytes, LogRecord, LogStream, Time};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
 
 /// A line that is longer is cut, in bytes.
 const LONGEST_LINE: usize = 64 << 10;
@@ -22,6 +23,27 @@ pub(super) struct OutputLine {
 struct LineBuffer {
     parts: [Vec<u8>; 2],
     ready: VecDeque<OutputLine>,
+}
+
+/// The records of these parts. Where older output is missing, one that says so comes before the rest.
+pub(super) fn records<E: Send + 'static>(
+    parts: BoxStream<'static, Result<LogPart, E>>,
+) -> BoxStream<'static, Result<LogRecord, E>> {
+    let records = |LogPart { chunk, .. }: LogPart| {
+        let at = chunk.records.first().map_or(Time::EPOCH, |record| record.at);
+        let marker = (chunk.dropped > 0).then(|| LogRecord {
+            stream: LogStream::Stderr,
+            at,
+            bytes: (missing(chunk.dropped) + "\n").into_bytes(),
+        });
+        iter(marker.into_iter().chain(chunk.records).map(Ok))
+    };
+    parts.map_ok(records).try_flatten().boxed()
+}
+
+/// Says that the log has lost its begin, or a part in its middle.
+pub(super) fn missing(bytes: u64) -> String {
+    format!("[{} of older output are missing: the oldest is removed beyond the size of a log]", Bytes(bytes))
 }
 
 /// The lines of this output. Those of the two streams are in the order of their ends.
@@ -89,8 +111,8 @@ impl LineBuffer {
 
 #[cfg(test)]
 mod tests {
+    use cohabit_client::types::{JobId, LogChunk};
     use cohabit_console::CommandError;
-    use futures::stream;
 
     use super::*;
     use crate::process::block_on;
@@ -101,7 +123,7 @@ mod tests {
         let record = |stream, seconds, text: &str| {
             Ok::<_, CommandError>(LogRecord { stream, at: at(seconds), bytes: text.into() })
         };
-        let records = stream::iter([
+        let records = iter([
             record(LogStream::Stdout, 1, "one\ntw"),
             record(LogStream::Stderr, 2, "error\n\n"),
             record(LogStream::Stdout, 3, "o\nthree"),
@@ -121,12 +143,28 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_lost_its_begin_says_so_first() {
+        let record = LogRecord { stream: LogStream::Stdout, at: at(5), bytes: b"last\n".to_vec() };
+        let rank = JobId::new(1).attempt(1).rank(0);
+        let part = |dropped| {
+            let chunk = LogChunk { records: vec![record.clone()], dropped, ..LogChunk::default() };
+            Ok::<_, CommandError>(LogPart { rank, chunk })
+        };
+        let parts = iter([part(3 << 20), part(0)]).boxed();
+        let found: Vec<OutputLine> = block_on(lines(records(parts)).try_collect()).unwrap();
+        let text = |line: &OutputLine| String::from_utf8_lossy(&line.text).into_owned();
+        assert_eq!(text(&found[0]), missing(3 << 20));
+        assert!(text(&found[0]).starts_with("[3 MiB of older output are missing"), "{found:?}");
+        assert_eq!((found[0].stream, found[0].at, found.len()), (LogStream::Stderr, at(5), 3));
+    }
+
+    #[test]
     fn a_line_without_an_end_is_cut() {
         let record = |_| {
             let bytes = vec![b'x'; LONGEST_LINE / 2 + 1];
             Ok::<_, CommandError>(LogRecord { stream: LogStream::Stdout, at: at(1), bytes })
         };
-        let records = stream::iter((0..3).map(record));
+        let records = iter((0..3).map(record));
         let found: Vec<OutputLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
         let lengths: Vec<usize> = found.iter().map(|line| line.text.len()).collect();
         assert_eq!(lengths, [LONGEST_LINE + 2, LONGEST_LINE / 2 + 1]);

@@ -1,5 +1,5 @@
 //! `logs`: prints the output of a job, and with --follow its new output until it has ended. That of all jobs
-//! of an application is in `application_logs`.
+//! of an application is in `application_logs`, that of arrays and of several jobs in `merged_logs`.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,9 @@ use futures::TryStreamExt as _;
 use serde::Serialize;
 
 use super::application_logs::{application_logs, find_with_logs};
-use super::job_reference::resolve_one;
+use super::job_reference::resolve;
+use super::log_lines::missing;
+use super::merged_logs::merged_logs;
 use crate::arguments::{LogsArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::log_printer::LogPrinter;
@@ -27,11 +29,16 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
     };
     if arguments.rank.is_none()
         && arguments.attempt.is_none()
-        && let Some(application) = find_with_logs(&client, &arguments.job).await?
+        && let [only] = arguments.jobs.as_slice()
+        && let Some(application) = find_with_logs(&client, only).await?
     {
         return application_logs(client, application, options, format).await;
     }
-    let job = resolve_one(&client, &arguments.job).await?;
+    let jobs = resolve(&client, &arguments.jobs).await?;
+    let job = match jobs.as_slice() {
+        [job] if client.job(*job).record().await?.array.is_none() => *job,
+        _ => return merged_logs(client, jobs, options, format).await,
+    };
     let mut parts = client.log_parts(job, options);
     let mut writer = LogPrinter::start(move |part: &LogPart| match format {
         OutputFormat::Json => print_lines(part),
@@ -50,9 +57,7 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
 
 /// Prints the output as it is: stdout to stdout, stderr to stderr.
 pub(super) fn print(part: &LogPart) -> Result<(), CommandError> {
-    if part.chunk.dropped > 0 {
-        output::print_message(&format!("[{} bytes of older output have been removed]", part.chunk.dropped));
-    }
+    say_missing(part);
     for record in &part.chunk.records {
         output::print_bytes(record.stream, &record.bytes)?;
     }
@@ -69,7 +74,15 @@ struct LogLineDocument {
     text: String,
 }
 
+/// Says before the output that it has lost its begin.
+fn say_missing(part: &LogPart) {
+    if part.chunk.dropped > 0 {
+        output::print_message(&missing(part.chunk.dropped));
+    }
+}
+
 fn print_lines(part: &LogPart) -> Result<(), CommandError> {
+    say_missing(part);
     let line = |record: &LogRecord| LogLineDocument {
         attempt: part.rank.attempt.attempt,
         rank: part.rank.rank,

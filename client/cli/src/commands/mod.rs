@@ -24,6 +24,8 @@ mod line_merge;
 mod list;
 mod log_lines;
 mod logs;
+mod merged_logs;
+mod metrics;
 mod models;
 mod nodes;
 mod objects;
@@ -32,6 +34,8 @@ mod profile;
 mod run;
 mod selection;
 mod show;
+mod slurm;
+mod slurm_shims;
 mod snapshot;
 mod submission;
 mod submit;
@@ -42,6 +46,7 @@ mod top;
 mod train;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod up;
+mod update;
 mod wait;
 #[cfg(feature = "web")]
 mod web;
@@ -64,6 +69,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
+        Verb::Metrics(arguments) => block_on(metrics::metrics(arguments)),
+        Verb::Update(arguments) => block_on(update::update(arguments)),
         Verb::Wait(arguments) => block_on(wait::wait(arguments)),
         Verb::Cancel(arguments) => block_on(change::cancel(arguments)),
         Verb::Hold(arguments) => block_on(change::change(JobChange::Hold, arguments)),
@@ -79,6 +86,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Models(arguments) => block_on(models::models(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
+        Verb::SlurmShims(arguments) => slurm_shims::slurm_shims(&arguments),
+        Verb::Slurm(arguments) => block_on(slurm::slurm(arguments)),
         Verb::Top(arguments) => block_on(top::top(arguments)),
         #[cfg(feature = "web")]
         Verb::Web(arguments) => block_on(web::web(arguments)),

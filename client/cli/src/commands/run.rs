@@ -57,7 +57,9 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
 async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<ExitCode, CommandError> {
     match spec.array {
         None => show_output(client, job.id(), spec).await?,
-        Some(_) => output::print_message("the output of an array is not shown: use `cohabit logs ID.INDEX`"),
+        Some(_) => {
+            output::print_message("the output of an array is not shown here: use `cohabit logs -f last`")
+        }
     }
     let ended = job.wait().await?;
     if ended.state != JobState::Completed {

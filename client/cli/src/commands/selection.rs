@@ -50,7 +50,7 @@ pub(super) fn nothing_selected(change: JobChange) -> String {
 }
 
 /// The user whose jobs are meant.
-fn owner(by: &Principal, user: Option<&str>) -> Result<String, CommandError> {
+pub(super) fn owner(by: &Principal, user: Option<&str>) -> Result<String, CommandError> {
     match (user, by.role) {
         (None, _) => Ok(by.user.clone()),
         (Some(user), Role::Admin) => Ok(user.to_owned()),

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use cohabit_client::types::DrainRequest;
 use cohabit_console::{CommandError, output, with_schema};
 use serde_json::json;
 
-use crate::arguments::{NodeArguments, OutputFormat, WorkerVerb};
+use crate::arguments::{DrainArguments, NodeArguments, OutputFormat, WorkerVerb};
 use crate::endpoint::connect;
 use crate::process::block_on;
 
@@ -22,9 +23,16 @@ pub(super) fn worker(verb: WorkerVerb) -> Result<ExitCode, CommandError> {
     }
 }
 
-async fn drain(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
-    let node = connect(&arguments.connection).await?.drain(arguments.node).await?;
-    print_result(&node, "is draining: it starts no new jobs; running jobs continue", arguments.display.output)
+async fn drain(arguments: DrainArguments) -> Result<ExitCode, CommandError> {
+    let DrainArguments { node, reason, deadline, connection, display } = arguments;
+    let request = DrainRequest { node, reason, within: deadline };
+    let node = connect(&connection).await?.drain(request).await?;
+    let running = match deadline {
+        None => "continue".to_owned(),
+        Some(span) => format!("continue for {span} and are queued again then"),
+    };
+    let what = format!("is draining: it starts no new jobs; running jobs {running}");
+    print_result(&node, &what, display.output)
 }
 
 async fn resume(arguments: NodeArguments) -> Result<ExitCode, CommandError> {

@@ -18,6 +18,7 @@ fn here(variables: &[(&str, &str)]) -> SubmitContext {
     SubmitContext {
         folder: "/home/ada".into(),
         variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        host: "login1".into(),
         now: "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap(),
     }
 }
@@ -62,6 +63,32 @@ fn every_flag_reaches_the_specification() {
     assert_eq!((spec.workdir.as_str(), spec.checkpoint.as_deref()), ("/home/ada/runs", Some("/home/ada/ck")));
     assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(7_200)), 2));
     assert!(spec.held && spec.slurm_environment);
+}
+
+#[test]
+fn files_for_output_are_relative_to_the_working_directory() {
+    let files = |flags: &str| specified(flags, &here(&[])).unwrap().output;
+    let output = files("--workdir runs --stdout logs/%j.out --stderr /tmp/e");
+    assert_eq!(output.stdout.as_deref(), Some("/home/ada/runs/logs/%j.out"));
+    assert_eq!(output.stderr.as_deref(), Some("/tmp/e"));
+    let folder = specified("--stdout logs/", &here(&[])).unwrap();
+    assert!(folder.check().unwrap_err().contains("names a directory"));
+}
+
+#[test]
+fn exported_variables_are_those_that_slurm_would_copy() {
+    let shell =
+        [("PATH", "/bin"), ("LANG", "C"), ("A", "1"), ("COHABIT_TOKEN_FILE", "/t"), ("SLURM_JOB_ID", "9")];
+    let copied = |flags: &str| {
+        let environment = specified(flags, &here(&shell)).unwrap().environment;
+        environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(copied(""), "LANG=C PATH=/bin");
+    assert_eq!(copied("--export=ALL"), "A=1 LANG=C PATH=/bin");
+    assert_eq!(copied("--export=ALL,A=2"), "A=2 LANG=C PATH=/bin");
+    assert_eq!(copied("--export=NONE"), "");
+    assert_eq!(copied("--export=A,MISSING,B=3 --env C=4"), "A=1 B=3 C=4");
+    assert_eq!(copied("--export=NONE --slurm-env"), "SLURM_SUBMIT_HOST=login1");
 }
 
 #[test]

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use cohabit_client::Explanation;
 use cohabit_client::types::{
     AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, JobChange, JobEvent,
-    JobId, JobPrediction, JobRecord, JobState, NodeState, Outcome, Progress, RankRecord, ReasonCode, Share,
-    Slowdown, Span, StopReason, TokenRecord,
+    JobId, JobPrediction, JobRecord, JobState, MetricValue, NodeState, Outcome, Progress, RankRecord,
+    ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
 };
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+use super::parameters::parameters;
 use super::rfc3339;
 
 /// `{"jobs": […]}`
@@ -32,6 +34,13 @@ pub(crate) struct JobDocument {
     work: String,
     code: Option<CodeDocument>,
     application: Option<JobId>,
+    partition: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Map<String, Value>>,
+    stdout: Option<String>,
+    stderr: Option<String>,
     attempt: u32,
     attempts: Vec<AttemptDocument>,
     exit_code: Option<i32>,
@@ -117,7 +126,7 @@ struct ProgressDocument {
     total: Option<u64>,
     rate: Option<f64>,
     eta_s: Option<f64>,
-    metrics: BTreeMap<String, f64>,
+    metrics: BTreeMap<String, MetricValue>,
 }
 
 #[derive(Debug, Serialize)]
@@ -140,6 +149,11 @@ impl From<&JobRecord> for JobDocument {
             work: job.work.clone(),
             code: job.code.as_ref().map(CodeDocument::from),
             application: job.application,
+            entry: job.labels.entry.clone(),
+            parameters: job.labels.entry.as_deref().and_then(parameters),
+            partition: job.labels.partition.clone(),
+            stdout: job.labels.output.stdout.clone(),
+            stderr: job.labels.output.stderr.clone(),
             attempt: job.attempt,
             attempts: job.attempts.iter().map(AttemptDocument::from).collect(),
             exit_code: job.exit_code,

@@ -2,8 +2,8 @@
 //! hide nothing and forge no line.
 
 use cohabit_client::types::{
-    AttemptRecord, CodeSnapshot, DeviceId, Enforcement, Health, JobRecord, ModelRecord, Models, NodeId,
-    NodeRecord, NodeState, Outcome, RefusedWorker, TokenRecord,
+    AttemptRecord, CodeSnapshot, DeviceId, Enforcement, Health, JobLabels, JobRecord, ModelRecord, Models,
+    NodeId, NodeRecord, NodeState, Outcome, OutputFiles, RefusedWorker, TokenRecord,
 };
 use cohabit_console::{Colour, Screen};
 use jiff::tz::TimeZone;
@@ -59,7 +59,7 @@ fn attempt(attempt: AttemptRecord, text: &str) -> AttemptRecord {
 /// A job with this text wherever a user or a worker chooses one.
 pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
     let progress = job.progress.map(|mut progress| {
-        progress.metrics = [(text.to_owned(), 0.5)].into();
+        progress.metrics = [(text.to_owned(), 0.5.into())].into();
         progress
     });
     JobRecord {
@@ -73,6 +73,11 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
         code: job.code.map(|code| CodeSnapshot { folder: text.to_owned(), ..code }),
         attempts: job.attempts.into_iter().map(|it| attempt(it, text)).collect(),
         progress,
+        labels: JobLabels {
+            partition: Some(text.to_owned()),
+            entry: Some(text.to_owned()),
+            output: OutputFiles { stdout: Some(text.to_owned()), stderr: None },
+        },
         ..job
     }
 }

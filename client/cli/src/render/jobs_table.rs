@@ -3,11 +3,13 @@
 use cohabit_client::types::{JobRecord, Time};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
-use comfy_table::Row;
+use comfy_table::{Cell, Color, Row};
 use jiff::tz::TimeZone;
 
 use super::expected_times::eta;
 use super::job_cells::{detail, gpus, runtime, slowdown};
+use super::parameters::ParameterColumns;
+use super::progress::has_diverged;
 use super::short_name::{LONGEST_LISTED_NAME, short_name};
 use super::{local_time, states};
 
@@ -48,11 +50,17 @@ pub(crate) fn jobs_table(
         ColumnSet::Usual => &USUAL,
         ColumnSet::Wide => &WIDE,
     };
-    let mut table = table::table(headings, screen);
+    let parameters = ParameterColumns::of(jobs);
+    let of_entries = parameters.headings();
+    let headings: Vec<&str> = headings.iter().copied().chain(of_entries.iter().map(String::as_str)).collect();
+    let mut table = table::table(&headings, screen);
     for job in jobs {
         let mut row = usual_row(job, now);
         if columns == ColumnSet::Wide {
             add_wide_cells(&mut row, job, zone);
+        }
+        for text in parameters.cells(job) {
+            row.add_cell(cell(text));
         }
         table.add_row(row);
     }
@@ -68,7 +76,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
         .add_cell(cell(runtime(job, now).map_or(String::new(), |span| span.to_string())))
         .add_cell(cell(eta(job, now)))
         .add_cell(cell(job.nodes().join(",")))
-        .add_cell(cell(detail(job, now)));
+        .add_cell(detail_cell(job, now));
     row
 }
 
@@ -79,4 +87,13 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
         .add_cell(cell(job.group.as_deref().unwrap_or("")))
         .add_cell(cell(local_time(job.submitted_at, zone)))
         .add_cell(cell(job.command_line()));
+}
+
+/// The same as [`detail`], in red for a training that has diverged.
+fn detail_cell(job: &JobRecord, now: Time) -> Cell {
+    let cell = cell(detail(job, now));
+    match job.progress.as_ref().is_some_and(has_diverged) {
+        true => cell.fg(Color::Red),
+        false => cell,
+    }
 }

@@ -10,6 +10,7 @@ pub(crate) mod code_documents;
 pub(crate) mod code_stat;
 pub(crate) mod documents;
 pub(crate) mod jobs_table;
+pub(crate) mod metrics;
 pub(crate) mod model_documents;
 pub(crate) mod models_table;
 pub(crate) mod node_documents;
@@ -22,9 +23,10 @@ pub(crate) mod tokens_table;
 
 pub(crate) use self::silence::role;
 #[cfg(feature = "demo")]
-pub(crate) use cohabit_console::records::progress::progress_text;
+pub(crate) use cohabit_console::records::progress::{metric_text, progress_text};
 pub(crate) use cohabit_console::records::{
-    change_results, expected_times, job_cells, job_sheet, local_time, rfc3339, short_name,
+    change_results, expected_times, job_cells, job_sheet, local_time, parameters, progress, rfc3339,
+    short_name,
 };
 
 #[cfg(test)]
@@ -33,6 +35,8 @@ pub(crate) mod application_samples;
 mod application_tests;
 #[cfg(test)]
 pub(crate) mod hostile_text;
+#[cfg(test)]
+mod parameters_tests;
 #[cfg(test)]
 pub(crate) mod samples;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use cohabit_client::types::{
     Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuPeer, GpuProperties, Isolation,
-    JobId, Mig, NodeRecord, PeerPath, RefusedWorker, UserIsolation,
+    JobId, Mig, NodeDrain, NodeRecord, PeerPath, RefusedWorker, UserIsolation,
 };
 use serde::Serialize;
 
@@ -49,6 +49,7 @@ pub(crate) struct NodeDocument {
     state: &'static str,
     #[serde(rename = "trouble")]
     problem: Option<String>,
+    drain: Option<DrainDocument>,
     since: String,
     address: String,
     build: String,
@@ -145,6 +146,26 @@ struct TelemetryDocument {
     memory_bandwidth: Option<f64>,
 }
 
+/// Who drained a node, and why.
+#[derive(Debug, Serialize)]
+struct DrainDocument {
+    by: String,
+    at: String,
+    reason: Option<String>,
+    deadline: Option<String>,
+}
+
+impl From<&NodeDrain> for DrainDocument {
+    fn from(drain: &NodeDrain) -> DrainDocument {
+        DrainDocument {
+            by: drain.by.clone(),
+            at: rfc3339(drain.at),
+            reason: drain.reason.clone(),
+            deadline: drain.deadline.map(rfc3339),
+        }
+    }
+}
+
 impl From<&NodeRecord> for NodeDocument {
     fn from(node: &NodeRecord) -> NodeDocument {
         NodeDocument {
@@ -152,6 +173,7 @@ impl From<&NodeRecord> for NodeDocument {
             name: node.name.clone(),
             state: node.state.word(),
             problem: node.problem.clone(),
+            drain: node.drain.as_ref().map(DrainDocument::from),
             since: rfc3339(node.since),
             address: node.address.clone(),
             build: node.build.clone(),

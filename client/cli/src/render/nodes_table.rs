@@ -1,7 +1,8 @@
 //! The table of nodes: one line per node, or in the wide form one line per device.
 
 use cohabit_client::types::{
-    Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord, RefusedWorker, counted,
+    Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeDrain, NodeRecord, RefusedWorker,
+    counted,
 };
 use cohabit_console::table::{self, cell};
 use cohabit_console::{Screen, printable_line};
@@ -51,20 +52,32 @@ pub(crate) fn nodes_table(
         ColumnSet::Usual => {
             let mut table = table::table(&NODES, screen);
             table.add_rows(nodes.iter().map(node_row));
-            table::text(&table) + &problems(nodes)
+            table::text(&table) + &problems(nodes, zone)
         }
         ColumnSet::Wide => {
             let mut table = table::table(&DEVICES, screen);
             table.add_rows(nodes.iter().flat_map(|node| device_rows(node, zone)));
-            table::text(&table) + &problems(nodes)
+            table::text(&table) + &problems(nodes, zone)
         }
     }
 }
 
-/// One line for each node that has a problem and starts no jobs.
-fn problems(nodes: &[NodeRecord]) -> String {
-    let line = |node: &NodeRecord| Some(format!("{} starts no jobs: {}", node.name, node.problem.as_ref()?));
-    nodes.iter().filter_map(line).map(|line| printable_line(&line).into_owned() + "\n").collect()
+/// One line for each node that starts no jobs: it was drained, or has a problem.
+fn problems(nodes: &[NodeRecord], zone: &TimeZone) -> String {
+    let problem =
+        |node: &NodeRecord| Some(format!("{} starts no jobs: {}", node.name, node.problem.as_ref()?));
+    let lines = nodes.iter().flat_map(|node| [drained(node, zone), problem(node)]).flatten();
+    lines.map(|line| printable_line(&line).into_owned() + "\n").collect()
+}
+
+/// `gpu1 was drained by root at 10:00: new power supply; its jobs are queued again at 12:00`.
+fn drained(node: &NodeRecord, zone: &TimeZone) -> Option<String> {
+    let NodeDrain { by, at, reason, deadline } = node.drain.as_ref()?;
+    let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let deadline = deadline.filter(|_| !node.jobs.is_empty());
+    let then = deadline.map(|at| format!("; its jobs are queued again at {}", local_time(at, zone)));
+    let at = local_time(*at, zone);
+    Some(format!("{} was drained by {by} at {at}{reason}{}", node.name, then.unwrap_or_default()))
 }
 
 /// One line for each node that another worker wanted to be.

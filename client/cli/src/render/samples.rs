@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use cohabit_client::types::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, CodeSnapshot, Condition, ContentHash, Demand, Device,
     DeviceId, DeviceKind, DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance,
-    GpuProperties, GpuReading, GpuRequest, Health, HostShare, Isolation, JobId, JobPrediction, JobRecord,
-    JobState, LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord,
-    ReasonCode, RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span, Time, TokenRecord,
-    UserIsolation,
+    GpuProperties, GpuReading, GpuRequest, Health, HostShare, Isolation, JobId, JobLabels, JobPrediction,
+    JobRecord, JobState, LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress,
+    RankRecord, ReasonCode, RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span, Time,
+    TokenRecord, UserIsolation,
 };
 
 /// This many seconds after 08:33:20 UTC on 21 November 2026.
@@ -48,12 +48,13 @@ pub(crate) fn pending() -> JobRecord {
         progress: None,
         array: None,
         revision: 1,
+        labels: JobLabels::default(),
     }
 }
 
 /// A job in its second attempt that shares a device with another job.
 pub(crate) fn running() -> JobRecord {
-    let metrics = BTreeMap::from([("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.4123)]);
+    let metrics = BTreeMap::from([("accuracy".to_owned(), 0.9.into()), ("loss".to_owned(), 0.4123.into())]);
     JobRecord {
         id: JobId::new(12),
         name: "resnet".into(),
@@ -185,6 +186,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         id: NodeId(Default::default()),
         name: name.into(),
         state,
+        drain: None,
         problem: (state == NodeState::Paused).then(|| "no space is left on its disk".into()),
         address: format!("{name}.lab"),
         build: "0.1.0".into(),

@@ -2,22 +2,21 @@
 //! flags.
 //!
 //! Directives precede the first command, as in Slurm. Each line is checked separately, so that an error can
-//! name it. An unknown directive is an error. Flags on the command line override directives.
-
-mod slurm;
+//! name it, and all errors are told at once. An unknown flag of `#COHABIT` is an error. What `#SBATCH` lines
+//! become is in `slurm`: an option of them that is unknown, or means nothing here, is a warning. `#COHABIT`
+//! lines override `#SBATCH` lines, and flags on the command line override both.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::{Args as _, Command};
 use cohabit_console::CommandError;
 
-use crate::arguments::JobArguments;
-use crate::usage_message::usage_message;
+use crate::job_flags::check_flags;
+use crate::slurm::{Remark, SlurmRequest};
 
 /// Larger files that start with `#!` are programs with an embedded script; they are not copied.
-const MAX_SCRIPT_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 const COHABIT_MARKER: &str = "#COHABIT";
 const SLURM_MARKER: &str = "#SBATCH";
@@ -27,6 +26,15 @@ const SLURM_MARKER: &str = "#SBATCH";
 pub(crate) struct Script {
     path: PathBuf,
     text: String,
+}
+
+/// What the directives of a script say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Directives {
+    /// Flags of the job, in the order in which later ones override earlier ones.
+    pub(crate) flags: Vec<String>,
+    /// What there is to know about lines that have no effect, or another one than in Slurm.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Script {
@@ -45,30 +53,78 @@ impl Script {
         Ok(text.map(|text| Script { path: path.to_owned(), text }))
     }
 
-    #[cfg(feature = "fuzzing")]
-    pub(crate) fn of(path: &Path, text: &str) -> Script {
-        Script { path: path.to_owned(), text: text.to_owned() }
-    }
-
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 
-    /// The flags of its directives, in order.
-    pub(crate) fn flags(&self) -> Result<Vec<String>, CommandError> {
-        let mut flags = Vec::new();
+    /// A script that is not in a file, with a name for messages.
+    pub(crate) fn of(path: &Path, text: &str) -> Script {
+        Script { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// The path that it was read from.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What its directives say. `names_gpus`: whether flags of the command line say how many GPUs it gets.
+    pub(crate) fn directives(&self, names_gpus: bool) -> Result<Directives, CommandError> {
+        self.directives_with(None, names_gpus)
+    }
+
+    /// What its directives say. Options of a command line of `sbatch`, if that submits it, override them.
+    pub(crate) fn directives_with(
+        &self,
+        command_line: Option<SlurmRequest>,
+        names_gpus: bool,
+    ) -> Result<Directives, CommandError> {
+        let (mut flags, mut errors) = (Vec::new(), Vec::new());
+        let mut request = SlurmRequest::default();
+        let mut is_for_slurm = command_line.is_some();
         for (line, directive) in directives(&self.text) {
-            let refuse = |why| CommandError::invalid(format!("{}:{line}: {why}", self.path.display()));
-            flags.extend(directive.flags().map_err(refuse)?);
+            let (Directive::Cohabit(text) | Directive::Slurm(text)) = directive;
+            let Some(words) = shlex::split(text) else {
+                errors.push(Remark { line: Some(line), text: "unbalanced quotation mark".into() });
+                continue;
+            };
+            match directive {
+                Directive::Slurm(_) => {
+                    is_for_slurm = true;
+                    request.add_line(line, &words);
+                }
+                Directive::Cohabit(_) => match check_flags(&words) {
+                    Ok(()) => flags.extend(words),
+                    Err(text) => errors.push(Remark { line: Some(line), text }),
+                },
+            }
         }
-        Ok(flags)
+        let names_gpus = names_gpus || flags.iter().any(|flag| flag.starts_with("--gpus"));
+        let mut directives = Directives { flags, warnings: Vec::new() };
+        if is_for_slurm {
+            command_line.into_iter().for_each(|options| request.override_with(options));
+            let translated = request.translate(names_gpus);
+            directives.flags.splice(0..0, translated.flags);
+            directives.warnings = translated.warnings.iter().map(|it| self.place(it)).collect();
+            errors.extend(translated.errors);
+        }
+        errors.sort_by_key(|error| error.line);
+        let errors: Vec<String> = errors.iter().map(|it| self.place(it)).collect();
+        if errors.is_empty() { Ok(directives) } else { Err(CommandError::invalid(errors.join("\n"))) }
+    }
+
+    /// The remark with its place in front.
+    fn place(&self, remark: &Remark) -> String {
+        match remark.line {
+            Some(line) => format!("{}:{line}: {}", self.path.display(), remark.text),
+            None => remark.text.clone(),
+        }
     }
 
     /// The numbers of lines with directives after the first command, which are not read.
     pub(crate) fn late_directives(&self) -> Vec<usize> {
         let header = header_length(&self.text);
         let lines = self.text.lines().enumerate().skip(header);
-        lines.filter(|(_, line)| line.starts_with(COHABIT_MARKER)).map(|(number, _)| number + 1).collect()
+        lines.filter(|(_, line)| directive(line).is_some()).map(|(number, _)| number + 1).collect()
     }
 }
 
@@ -95,29 +151,6 @@ fn directive(line: &str) -> Option<Directive<'_>> {
         line.strip_prefix(marker).filter(|rest: &&str| rest.is_empty() || rest.starts_with([' ', '\t']))
     };
     after(COHABIT_MARKER).map(Directive::Cohabit).or_else(|| after(SLURM_MARKER).map(Directive::Slurm))
-}
-
-impl Directive<'_> {
-    fn flags(self) -> Result<Vec<String>, String> {
-        let (Directive::Cohabit(text) | Directive::Slurm(text)) = self;
-        let words = shlex::split(text).ok_or("unbalanced quotation mark")?;
-        let flags = match self {
-            Directive::Cohabit(_) => words,
-            Directive::Slurm(_) => slurm::translate(&words)?,
-        };
-        check(&flags)?;
-        Ok(flags)
-    }
-}
-
-/// Checks that these are flags of a job, with the parser of the command line.
-fn check(flags: &[String]) -> Result<(), String> {
-    let reader =
-        JobArguments::augment_args(Command::new("script").no_binary_name(true).disable_help_flag(true));
-    match reader.try_get_matches_from(flags) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(usage_message(&error)),
-    }
 }
 
 #[cfg(test)]

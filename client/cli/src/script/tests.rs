@@ -7,11 +7,11 @@ fn script(text: &str) -> Script {
 }
 
 fn flags(text: &str) -> Vec<String> {
-    script(text).flags().unwrap()
+    script(text).directives(false).unwrap().flags
 }
 
 fn refusal(line: &str) -> String {
-    script(&format!("#!/bin/sh\n\n{line}\n")).flags().unwrap_err().message
+    script(&format!("#!/bin/sh\n\n{line}\n")).directives(false).unwrap_err().message
 }
 
 #[test]
@@ -30,9 +30,9 @@ fn directives_accept_all_flags_of_sharing() {
 
 #[test]
 fn directives_after_the_first_command_are_not_read_but_reported() {
-    let script = script("#!/bin/sh\necho\n#COHABIT --gpus 9\n");
-    assert_eq!(script.flags().unwrap(), Vec::<String>::new());
-    assert_eq!(script.late_directives(), [3]);
+    let script = script("#!/bin/sh\necho\n#COHABIT --gpus 9\n#SBATCHING\n#SBATCH -t 9\n");
+    assert_eq!(script.directives(false), Ok(Directives::default()));
+    assert_eq!(script.late_directives(), [3, 5]);
 }
 
 #[test]
@@ -61,50 +61,23 @@ fn the_error_of_a_wrong_value_names_its_line() {
 }
 
 #[test]
-fn common_options_of_slurm_are_translated() {
-    let cases = [
-        ("--job-name=resnet", "--name resnet"),
-        ("-J resnet", "--name resnet"),
-        ("--time=90", "--time 5400s"),
-        ("-t 1-12", "--time 129600s"),
-        ("-t02:00:00", "--time 7200s"),
-        ("--mem=4000", "--mem 4000M"),
-        ("--mem=64G", "--mem 64G"),
-        ("--gres=gpu:2 -c 8", "--gpus-per-node 2 --cpus 8"),
-        ("--gres=gpu", "--gpus-per-node 1"),
-        ("--gpus=4 --nodes=2", "--gpus 4 --nodes 2"),
-        ("--array=0-15:4%2", "--array 0-15:4%2"),
-        ("-d afterok:12:13,afterany:14", "--depends-on afterok:12,afterok:13,afterany:14"),
-        ("--begin=now+60", "--begin now+60s"),
-        ("--signal=USR1@90", "--stop-signal USR1@90s"),
-        ("-n 1 --hold", "--hold"),
-    ];
-    for (slurm, ours) in cases {
-        assert_eq!(flags(&format!("#!/bin/sh\n#SBATCH {slurm}\n")).join(" "), ours, "{slurm}");
-    }
+fn lines_of_slurm_come_before_those_of_cohabit_which_override_them() {
+    let text = "#!/bin/sh\n#COHABIT --gpus 0.5 --name b\n#SBATCH --gres=gpu:2\n#SBATCH -J a -c 2\n";
+    let expected = "--slurm-env --name a --cpus 2 --gpus 0.5 --name b";
+    assert_eq!(flags(text).join(" "), expected);
+    assert!(flags("#!/bin/sh\n#SBATCH -J a\n").join(" ").ends_with("--gpus 0 --cpus 1"));
+    let typed = script("#!/bin/sh\n#SBATCH -J a\n").directives(true).unwrap().flags;
+    assert_eq!(typed.join(" "), "--slurm-env --name a");
 }
 
 #[test]
-fn unsupported_options_of_slurm_are_errors_with_advice() {
-    for (option, advice) in [
-        ("--output=x.log", "cohabit logs"),
-        ("--partition=gpu", "no partitions"),
-        ("--exclusive", "#COHABIT --exclusive"),
-        ("--gres=gpu:v100:2", "without a type"),
-        ("--ntasks=4", "per-gpu"),
-        ("--nodes=1-4", "not a number"),
-        ("--mem=0", "whole node"),
-        ("--job-nam=x", "did you mean --job-name"),
-        ("-t", "needs a value"),
-        ("--time=soon", "not a time of Slurm"),
-        ("-d singleton", "afterok:ID"),
-        ("--signal=B:USR1@9", "remove 'B:'"),
-        ("train.py", "not an option of sbatch"),
-        ("-", "not an option of sbatch"),
-    ] {
-        let message = refusal(&format!("#SBATCH {option}"));
-        assert!(message.starts_with("train.sh:3: ") && message.contains(advice), "{option}: {message}");
-    }
+fn warnings_and_errors_name_all_their_lines() {
+    let text = "#!/bin/sh\n#SBATCH --qos=high\n#SBATCH -J a\n#SBATCH --mail-type=END --frob 3\n";
+    let warnings = script(text).directives(false).unwrap().warnings;
+    let lines: Vec<&str> = warnings.iter().filter_map(|warning| warning.split(": ").next()).collect();
+    assert_eq!(lines, ["train.sh:2", "train.sh:4", "train.sh:4"]);
+    let bad = "#!/bin/sh\n#COHABIT --frob\n#SBATCH --time=soon --mem=x\n#SBATCH 'open\n#COHABIT --gpus 1.5\n";
+    insta::assert_snapshot!(script(bad).directives(false).unwrap_err().message);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use cohabit_types::{Demand, GpuRequest, JobPhase, JobRecord, JobState, Slowdown, Span, Time};
 
-use super::progress::{progress_text, silence};
+use super::progress::{metric_text, progress_text, silence};
 
 /// The run time of the latest attempt.
 #[must_use]
@@ -26,7 +26,10 @@ pub fn detail(job: &JobRecord, now: Time) -> String {
             let parts = [Some(progress_text(progress)), silence(progress, now)];
             parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
         }
-        Some(_) | None => job.reason.clone(),
+        progress => {
+            let metric = progress.as_ref().and_then(metric_text).map(|metric| format!("; {metric}"));
+            [job.reason.as_str(), &metric.unwrap_or_default()].concat()
+        }
     }
 }
 

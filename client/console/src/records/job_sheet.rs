@@ -2,12 +2,13 @@
 
 use cohabit_types::{
     AttemptRecord, Bytes, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
-    RankRecord, Share, Span, Spread, Time, counted,
+    OutputFiles, RankRecord, Share, Span, Spread, Time, counted,
 };
 use jiff::tz::TimeZone;
 
 use super::expected_times::{end, run_time};
 use super::job_cells::{gpus, runtime};
+use super::parameters::entry_text;
 use super::progress::{progress_text, silence};
 use super::time::local_time;
 use crate::{format_number, printable_line};
@@ -38,11 +39,20 @@ pub fn job_properties(job: &JobRecord, now: Time, zone: &TimeZone) -> Vec<JobPro
         ("reason", format!("{} ({})", job.reason, job.reason_code)),
         ("command", job.command_line().to_owned()),
         ("user", job.user.clone()),
+        ("entry", job.labels.entry.as_deref().map_or(String::new(), entry_text)),
         ("group", job.group.clone().unwrap_or_default()),
         ("directory", job.workdir.clone()),
         ("application", job.application.map_or(String::new(), |root| format!("child of job {root}"))),
         ("code", job.code.as_ref().map_or(String::new(), code)),
         ("needs", needs(job)),
+        (
+            "partition",
+            job.labels
+                .partition
+                .clone()
+                .map_or(String::new(), |name| name + " (a label; no rule depends on it)"),
+        ),
+        ("output", output_files(&job.labels.output)),
         ("time limit", length(job.time_limit)),
         ("submitted", at(Some(job.submitted_at))),
         ("started", at(job.started_at)),
@@ -63,6 +73,16 @@ pub fn job_properties(job: &JobRecord, now: Time, zone: &TimeZone) -> Vec<JobPro
 fn code(code: &CodeSnapshot) -> String {
     let files = counted(code.files, "file", "files");
     format!("{}: {files}, {} of {}", code.manifest.short(), code.bytes, code.folder)
+}
+
+/// The files that the output is written to, as the user named them.
+fn output_files(files: &OutputFiles) -> String {
+    match (&files.stdout, &files.stderr) {
+        (None, None) => String::new(),
+        (Some(stdout), None) => stdout.clone(),
+        (None, Some(stderr)) => format!("stderr to {stderr}"),
+        (Some(stdout), Some(stderr)) => format!("{stdout}, stderr to {stderr}"),
+    }
 }
 
 fn needs(job: &JobRecord) -> String {

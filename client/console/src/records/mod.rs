@@ -6,6 +6,7 @@ pub mod change_results;
 pub mod expected_times;
 pub mod job_cells;
 pub mod job_sheet;
+pub mod parameters;
 pub mod progress;
 pub mod short_name;
 pub mod time;

@@ -1,9 +1,9 @@
 //! The progress of a job as text.
 
 use crate::format_number;
-use cohabit_types::{Progress, Span, Time};
+use cohabit_types::{MetricValue, Progress, Span, Time};
 
-/// The metric that is shown if a job reports several.
+/// The metric that is shown if a job reports several finite ones.
 const FIRST: &str = "loss";
 /// A job that reports several steps a second may be silent for so long.
 const SHORT_SILENCE: Span = Span::from_secs(20);
@@ -17,10 +17,32 @@ pub fn progress_text(progress: &Progress) -> String {
         }
         Some(_) | None => format!("step {}", progress.step),
     };
-    match metric(progress) {
-        Some((name, value)) => format!("{steps} {name} {}", format_number(value)),
+    match metric_text(progress) {
+        Some(metric) => format!("{steps} {metric}"),
         None => steps,
     }
+}
+
+/// `loss 0.412`: one metric, preferably one that is NaN or infinite.
+#[must_use]
+pub fn metric_text(progress: &Progress) -> Option<String> {
+    let (name, value) = metric(progress)?;
+    Some(format!("{name} {}", value_text(value)))
+}
+
+/// The value of a metric, short.
+#[must_use]
+pub fn value_text(value: MetricValue) -> String {
+    match value.is_finite() {
+        true => format_number(value.0),
+        false => value.to_string(),
+    }
+}
+
+/// Whether a metric is NaN or infinite.
+#[must_use]
+pub fn has_diverged(progress: &Progress) -> bool {
+    progress.metrics.values().any(|value| !value.is_finite())
 }
 
 /// `last step 41 s ago`, once a job has been silent for longer than it takes two steps. Reports take some
@@ -33,9 +55,10 @@ pub fn silence(progress: &Progress, now: Time) -> Option<String> {
     (silent_for > usual).then(|| format!("last step {silent_for} ago"))
 }
 
-fn metric(progress: &Progress) -> Option<(&str, f64)> {
+fn metric(progress: &Progress) -> Option<(&str, MetricValue)> {
     let all = || progress.metrics.iter().map(|(name, value)| (name.as_str(), *value));
-    all().find(|(name, _)| *name == FIRST).or_else(|| all().next())
+    let first = || all().find(|(name, _)| *name == FIRST).or_else(|| all().next());
+    all().find(|(_, value)| !value.is_finite()).or_else(first)
 }
 
 #[cfg(test)]
@@ -44,11 +67,19 @@ mod tests {
 
     #[test]
     fn the_loss_comes_before_other_metrics() {
-        let metrics = [("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.41234)].into();
+        let metrics = [("accuracy".to_owned(), 0.9.into()), ("loss".to_owned(), 0.41234.into())].into();
         let progress = Progress { step: 420, total: Some(1_000), metrics, ..Progress::default() };
         assert_eq!(progress_text(&progress), "42% 420/1000 loss 0.4123");
         assert_eq!(progress_text(&Progress { step: 7, ..Progress::default() }), "step 7");
         assert_eq!(progress_text(&Progress { total: Some(0), ..Progress::default() }), "step 0");
+    }
+
+    #[test]
+    fn a_metric_that_is_no_number_comes_first() {
+        let metrics = [("loss".to_owned(), 0.4.into()), ("norm".to_owned(), f64::NAN.into())].into();
+        let progress = Progress { step: 7, metrics, ..Progress::default() };
+        assert_eq!(progress_text(&progress), "step 7 norm NaN");
+        assert!(has_diverged(&progress) && !has_diverged(&Progress::default()));
     }
 
     #[test]

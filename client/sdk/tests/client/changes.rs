@@ -1,8 +1,8 @@
 //! Submissions and other changes: what is repeated over a broken link, and what is not.
 
 use cohabit_client::types::{
-    ChangeResult, Explanation, IssuedToken, JobChange, JobId, ModelChoice, Models, NewToken, NodeId,
-    RefusalCode, RefusedWorker, Role, SubmitReceipt, Time,
+    ChangeResult, DrainRequest, Explanation, IssuedToken, JobChange, JobId, ModelChoice, Models, NewToken,
+    NodeId, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time,
 };
 use cohabit_client::{Error, JobBuilder, Submission};
 
@@ -140,7 +140,7 @@ async fn refusals_are_errors() {
         matches!(&result, Err(Error::Refused(why)) if *why == refusal(RefusalCode::Unsatisfiable)),
         "{result:?}"
     );
-    let result = client.drain("node-1").await;
+    let result = client.drain(DrainRequest::new("node-1")).await;
     assert!(matches!(&result, Err(Error::NotAllowed(why)) if why == "refused as NotAllowed"), "{result:?}");
 }
 
@@ -170,7 +170,7 @@ async fn each_query_and_each_change_is_one_call() {
     let head = cluster.head(turns).await;
     let client = cluster.client_of(head.address);
     let new = NewToken { name: "bob".into(), role: Role::User, account: None, node: None, expires_in: None };
-    assert_eq!(client.drain("node-1").await.unwrap(), "node-1");
+    assert_eq!(client.drain(DrainRequest::new("node-1")).await.unwrap(), "node-1");
     assert_eq!(client.resume("node-1").await.unwrap(), "node-1");
     assert_eq!(client.explain(JobId::new(7)).await.unwrap(), explanation);
     assert_eq!(client.nodes().await.unwrap(), []);

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdates, ListPage,
-    LogChunk, LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
-    ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
-    UpdateCursor,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Filter,
+    HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSpec, JobState,
+    JobUpdate, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice,
+    Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker,
+    Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 pub(crate) enum Call {
     Submit(Box<JobSpec>, Option<String>),
     ChangeJobs(JobChange, Vec<JobId>),
+    UpdateJobs(JobUpdate, Vec<JobId>),
     DrainNode(String),
     ResumeNode(String),
     UnbindNode(String),
@@ -47,6 +48,7 @@ pub(crate) enum Call {
     HeadStatus,
     HeadProblems,
     JobUpdates(Option<UpdateCursor>),
+    ReadMetrics(RankId),
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -272,8 +274,18 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         Ok(it)
     }
 
-    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
-        let turn = self.turn(Call::DrainNode(name)).await?;
+    async fn update_jobs(
+        self,
+        _: Context,
+        update: JobUpdate,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        let turn = self.turn(Call::UpdateJobs(update, jobs)).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn drain_node(self, _: Context, drain: DrainRequest) -> Result<String, Refusal> {
+        let turn = self.turn(Call::DrainNode(drain.node)).await?;
         let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it)
     }
@@ -467,6 +479,11 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         let Turn::Updates(it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it)
     }
+
+    async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {
+        let turn = self.turn(Call::ReadMetrics(rank)).await?;
+        panic!("{turn:?} does not answer this call")
+    }
 }
 
 /// Job 7 in this state; in its first attempt unless it waits.
@@ -502,6 +519,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         progress: None,
         array: None,
         revision,
+        labels: JobLabels::default(),
     }
 }
 

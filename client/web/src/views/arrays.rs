@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use cohabit_client::types::{JobId, JobRecord, JobState, Time};
-use cohabit_console::format_number;
+use cohabit_console::records::progress::value_text;
 
 use super::job_row::JobRow;
 use super::line;
@@ -102,7 +102,7 @@ impl MemberRow {
         MemberRow {
             row: JobRow::new(member, now),
             index: index.unwrap_or_default(),
-            metrics: metrics.iter().map(|it| value(it).map_or(String::new(), format_number)).collect(),
+            metrics: metrics.iter().map(|it| value(it).map_or(String::new(), value_text)).collect(),
         }
     }
 }

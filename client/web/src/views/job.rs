@@ -1,9 +1,12 @@
 //! One job: why it is in its state, what happened to it, whom it shares devices with, and what it reports.
 
 use askama::Template;
-use cohabit_client::types::{AttemptRecord, JobChange, JobPhase, JobRecord, JobState, Role, Slowdown, Time};
+use cohabit_client::types::{
+    AttemptRecord, JobChange, JobPhase, JobRecord, JobState, MetricValue, Role, Slowdown, Time,
+};
 use cohabit_console::format_number;
 use cohabit_console::records::job_sheet::{attempt_span, job_properties, rank_line};
+use cohabit_console::records::progress::value_text;
 use cohabit_console::records::{local_time, progress};
 use jiff::tz::TimeZone;
 
@@ -164,8 +167,8 @@ impl JobProgress {
 }
 
 impl JobMetric {
-    fn new(name: &str, value: f64) -> JobMetric {
-        JobMetric { name: line(name), value: format_number(value), is_number: value.is_finite() }
+    fn new(name: &str, value: MetricValue) -> JobMetric {
+        JobMetric { name: line(name), value: value_text(value), is_number: value.is_finite() }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    Array, AttemptProgress, DeviceId, JobSpec, ModelDescription, Outcome, Progress, RankRun, Rendezvous,
-    RunOrder, Share, Time,
+    Array, AttemptProgress, DeviceId, DrainRequest, JobSpec, ModelDescription, Outcome, Progress, RankRun,
+    Rendezvous, RunOrder, Share, Time,
 };
 use futures::future::join_all;
 
@@ -15,7 +15,7 @@ use crate::{MAX_CALL, RpcError, context_for};
 async fn every_call_of_a_client_is_answered() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let drained = client.drain_node(patient(), "node-a".into()).await.unwrap();
+    let drained = client.drain_node(patient(), DrainRequest::new("node-a")).await.unwrap();
     assert_eq!(drained, Ok("node-a".into()));
     let refused = client.list_tokens(patient()).await.unwrap().unwrap_err();
     assert_eq!(refused.code, RefusalCode::NotAllowed);
@@ -68,6 +68,8 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::Condition { .. }
         | Report::Telemetry(_)
         | Report::ColocationSamples(_)
+        | Report::Stalled { .. }
+        | Report::SignalSent { .. }
         | Report::Allotted { .. }) => report,
     }
 }
@@ -83,7 +85,7 @@ fn run_by(order: Order, user: String) -> Order {
 async fn a_panicking_handler_answers_and_the_link_stays() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let error = in_time(client.drain_node(patient(), "panic".into())).await.unwrap_err();
+    let error = in_time(client.drain_node(patient(), DrainRequest::new("panic"))).await.unwrap_err();
     let RpcError::Server(error) = error else { panic!("{error:?}") };
     assert!(error.detail.contains("failed while it handled the call"), "{}", error.detail);
     client.ping(patient()).await.unwrap();
@@ -103,10 +105,11 @@ async fn an_answer_too_long_for_a_frame_is_an_error_of_its_call_alone() {
 async fn a_request_too_long_for_a_frame_fails_alone() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let error = in_time(client.drain_node(patient(), "x".repeat(9 << 20))).await.unwrap_err();
+    let error =
+        in_time(client.drain_node(patient(), DrainRequest::new("x".repeat(9 << 20)))).await.unwrap_err();
     assert!(matches!(error, RpcError::Send(_)), "{error:?}");
     let nearly = "x".repeat((8 << 20) - 100);
-    assert!(in_time(client.drain_node(patient(), nearly)).await.unwrap().is_ok());
+    assert!(in_time(client.drain_node(patient(), DrainRequest::new(nearly))).await.unwrap().is_ok());
 }
 
 #[tokio::test]
@@ -204,7 +207,7 @@ pub(super) fn some_orders() -> Vec<Order> {
 
 fn some_reports() -> Vec<Report> {
     let attempt = JobId::member(3, 1).attempt(2);
-    let metrics = BTreeMap::from([("loss".to_owned(), 0.41)]);
+    let metrics = BTreeMap::from([("loss".to_owned(), 0.41.into())]);
     let progress =
         Progress { step: 120, total: Some(1_000), rate: Some(7.5), metrics, at: Time::from_micros(5) };
     let ended = Report::Ended {

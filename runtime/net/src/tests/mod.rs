@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, FollowMode,
-    HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest,
-    ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, Refusal, RefusalCode,
-    RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    WorkerKey,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter,
+    FollowMode, HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord,
+    JobRef, JobRevision, JobSpec, JobUpdate, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
+    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
+    RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -184,9 +184,18 @@ struct ClientHandler {
 
 impl ClientService for ClientHandler {
     /// Nodes named `panic` make it panic.
-    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
-        assert!(name != "panic", "on purpose, by a test");
-        Ok(name)
+    async fn update_jobs(
+        self,
+        _: Context,
+        _: JobUpdate,
+        _: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn drain_node(self, _: Context, drain: DrainRequest) -> Result<String, Refusal> {
+        assert!(drain.node != "panic", "on purpose, by a test");
+        Ok(drain.node)
     }
 
     /// Explains who asks and how much time there is; job 2 has an explanation that is long, job 3 one that is
@@ -265,6 +274,10 @@ impl ClientService for ClientHandler {
     }
 
     async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         Err(unasked())
     }
 
@@ -357,6 +370,10 @@ impl WorkerService for Worker {
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
         Ok(chunk(request))
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(unasked())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Serves clients, workers and heads of protocol 4 by today's services: each message becomes the call that
 //! took its place.
 
-use cohabit_types::{JobRecord, LogChunk, LogRequest, Models, NewToken, Refusal};
+use cohabit_types::{DrainRequest, JobRecord, LogChunk, LogRequest, Models, NewToken, Refusal};
 use tarpc::context::Context;
 
 use super::jobs::JobEvent;
@@ -23,7 +23,9 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
             Request::Change(change, jobs) => {
                 self.0.change_jobs(context, change.into(), jobs).await.map(Reply::Changed)
             }
-            Request::Drain(node) => self.0.drain_node(context, node).await.map(Reply::Node),
+            Request::Drain(node) => {
+                self.0.drain_node(context, DrainRequest::new(node)).await.map(Reply::Node)
+            }
             Request::Resume(node) => self.0.resume_node(context, node).await.map(Reply::Node),
         }
     }

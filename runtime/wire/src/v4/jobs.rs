@@ -350,7 +350,8 @@ impl From<types::ListPage> for ListPage {
 }
 
 impl JobEvent {
-    /// The event, where protocol 4 has words for it: jobs keep what they hold there.
+    /// The event, where protocol 4 has words for it: jobs keep what they hold there, and nothing tells of
+    /// stalls, signals or updates.
     #[must_use]
     pub fn of(event: types::JobEvent) -> Option<JobEvent> {
         let types::JobEvent { at, cause, kind } = event;
@@ -381,7 +382,9 @@ impl JobEventKind {
             }
             Kind::StaleReport(rank) => JobEventKind::StaleReport(rank),
             Kind::PlanDropped(why) => JobEventKind::PlanDropped(why),
-            Kind::Allotted { .. } => return None,
+            Kind::Allotted { .. } | Kind::Stalled { .. } | Kind::SignalSent { .. } | Kind::Updated(_) => {
+                return None;
+            }
             Kind::Ended { state, reason } => JobEventKind::Ended { state, reason: reason.into() },
             Kind::Distrusted { attempt, predicted, failed } => {
                 JobEventKind::Distrusted { attempt, predicted, failed }
@@ -420,7 +423,7 @@ impl From<types::ReasonCode> for ReasonCode {
             types::ReasonCode::CancelledByUser | types::ReasonCode::ApplicationEnded => {
                 ReasonCode::CancelledByUser
             }
-            types::ReasonCode::TimeLimit => ReasonCode::TimeLimit,
+            types::ReasonCode::TimeLimit | types::ReasonCode::Stalled => ReasonCode::TimeLimit,
             types::ReasonCode::NodeLost => ReasonCode::NodeLost,
             types::ReasonCode::ExecutorLost => ReasonCode::ExecutorLost,
             types::ReasonCode::DependencyFailed => ReasonCode::DependencyFailed,
@@ -436,7 +439,7 @@ impl From<types::ReasonCode> for ReasonCode {
 }
 
 /// A job that was cancelled by force, or with its application, was cancelled. To a worker that is an order to
-/// stop it with its grace.
+/// stop it with its grace. One that stalled was stopped to be started anew.
 impl From<types::StopReason> for StopReason {
     fn from(why: types::StopReason) -> StopReason {
         match why {
@@ -444,7 +447,7 @@ impl From<types::StopReason> for StopReason {
             | types::StopReason::Killed
             | types::StopReason::ApplicationEnded => StopReason::Cancelled,
             types::StopReason::TimeLimit => StopReason::TimeLimit,
-            types::StopReason::Requeued => StopReason::Requeued,
+            types::StopReason::Requeued | types::StopReason::Stalled => StopReason::Requeued,
             types::StopReason::GangBroken => StopReason::GangBroken,
             types::StopReason::Preempted => StopReason::Preempted,
             types::StopReason::Superseded => StopReason::Superseded,
@@ -485,7 +488,9 @@ mod tests {
     fn a_peer_of_protocol_4_takes_a_job_that_was_killed_for_one_that_was_cancelled() {
         let cancelled = [types::StopReason::Killed, types::StopReason::ApplicationEnded];
         assert_eq!(cancelled.map(StopReason::from), [StopReason::Cancelled; 2]);
-        for why in types::StopReason::ALL.into_iter().filter(|why| !cancelled.contains(why)) {
+        assert_eq!(StopReason::from(types::StopReason::Stalled), StopReason::Requeued);
+        let newer = [&cancelled[..], &[types::StopReason::Stalled]].concat();
+        for why in types::StopReason::ALL.into_iter().filter(|why| !newer.contains(why)) {
             assert_eq!(types::StopReason::from(StopReason::from(why)), why);
         }
     }

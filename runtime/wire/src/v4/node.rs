@@ -197,6 +197,7 @@ impl From<cohabit_types::NodeRecord> for NodeRecord {
             name,
             state,
             problem,
+            drain: _,
             address,
             build,
             cpus,

@@ -146,6 +146,11 @@ impl From<JobSpec> for types::JobSpec {
         types::JobSpec {
             preemptible: spec.stop.warning.is_some(),
             code: None,
+            requeue_on_timeout: false,
+            stall: None,
+            output: types::OutputFiles::default(),
+            partition: None,
+            entries: Vec::new(),
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -169,11 +174,21 @@ impl From<JobSpec> for types::JobSpec {
     }
 }
 
-/// Leaves out whether it is preemptible, which only the head has to know, and its code snapshot: no job with
-/// one is placed on a node whose worker cannot fetch it.
+/// Leaves out what only the head has to know, its code snapshot (no job with one is placed on a node whose
+/// worker cannot fetch it), and its stall timeout, which a worker of protocol 4 does not watch.
+/// Files for its output are not written there. A worker gets no entries of an array in any version.
 impl From<types::JobSpec> for JobSpec {
     fn from(spec: types::JobSpec) -> JobSpec {
-        let types::JobSpec { preemptible: _, code: _, .. } = spec;
+        let types::JobSpec {
+            preemptible: _,
+            code: _,
+            requeue_on_timeout: _,
+            stall: _,
+            output: _,
+            partition: _,
+            entries: _,
+            ..
+        } = spec;
         JobSpec {
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
@@ -324,7 +339,8 @@ mod tests {
         assert_eq!(Order::of(preemptible.clone()), Order::of(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
-        let left_out = "and that it has no code, no range of cores, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 5, "{left_out}");
+        let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
+                        partition or entries, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 11, "{left_out}");
     }
 }

@@ -83,7 +83,7 @@ impl From<Report> for types::Report {
 
 impl Report {
     /// The report, where protocol 4 has words for it: a head of protocol 4 orders no change of what a running
-    /// job holds, so it needs no answer to one.
+    /// job holds, so it needs no answer to one, and keeps neither stalls nor signals.
     #[must_use]
     pub fn of(report: types::Report) -> Option<Report> {
         Some(match report {
@@ -99,7 +99,9 @@ impl Report {
             }
             types::Report::Telemetry(batch) => Report::Telemetry(batch),
             types::Report::ColocationSamples(batch) => Report::ColocationSamples(batch),
-            types::Report::Allotted { .. } => return None,
+            types::Report::Allotted { .. }
+            | types::Report::Stalled { .. }
+            | types::Report::SignalSent { .. } => return None,
         })
     }
 }

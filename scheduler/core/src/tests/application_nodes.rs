@@ -2,9 +2,9 @@
 
 use cohabit_policy::parse_policy;
 use cohabit_types::{
-    ApplicationPlace, AttemptId, ChangeResult, Demand, Entrypoint, GpuRequest, Inventory, JobChange, JobId,
-    JobSpec, JobState, Outcome, ReasonCode, RefusalCode, Rendezvous, Request, RetryPolicy, RunnerCount,
-    RunnerRole, Signal, Span, StopReason,
+    ApplicationPlace, AttemptId, ChangeResult, Demand, DrainRequest, Entrypoint, GpuRequest, Inventory,
+    JobChange, JobId, JobSpec, JobState, Outcome, ReasonCode, RefusalCode, Rendezvous, Request, RetryPolicy,
+    RunnerCount, RunnerRole, Signal, Span, StopReason,
 };
 
 use super::applications::{application, main, refusal, root, runner, running};
@@ -160,7 +160,7 @@ fn a_node_that_is_drained_takes_the_store_of_what_runs_there() {
     test.submit(runner(root(), 2_000));
     let there = test.submit(runner(root(), 1_000));
     assert_eq!(node_of(&test, there), "node2");
-    test.request(kit::root(), Request::Drain("node2".into()));
+    test.request(kit::root(), Request::Drain(DrainRequest::new("node2")));
     let needed = test.submit(store(root(), "node2"));
     assert_eq!(test.state(needed), JobState::Running);
     test.change(JobChange::Cancel, there);
@@ -242,7 +242,7 @@ fn children_of_other_nodes_avoid_a_node_without_ports_for_applications() {
 #[test]
 fn a_child_whose_node_is_drained_says_which() {
     let mut test = without_ports(1);
-    test.request(kit::root(), Request::Drain("node1".into()));
+    test.request(kit::root(), Request::Drain(DrainRequest::new("node1")));
     let waits = test.submit(runner(root(), 1_000));
     let reason = test.record(waits).reason;
     assert_eq!(reason, "it has to run on the node of its application, node1, which is drained");

@@ -22,4 +22,7 @@ mod rendezvous;
 mod replay;
 mod requests;
 mod running_limit;
+mod stalls;
+mod time_slices;
+mod updates;
 mod workers;

@@ -1,8 +1,9 @@
 //! Permissions, refusals and their sentences.
 
 use cohabit_types::{
-    Bytes, ChangeResult, Demand, JobChange, JobId, JobRef, JobRevision, JobSpec, JobState, NodeState,
-    Outcome, Principal, RefusalCode, Reply, Request, Role, Span, Submit,
+    Bytes, ChangeResult, Demand, DrainRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, JobState,
+    NodeState, Order, Outcome, Principal, RefusalCode, Reply, Request, Role, Signal, Span, StopReason,
+    Submit,
 };
 
 use super::kit::*;
@@ -95,8 +96,11 @@ fn a_worker_token_cannot_submit() {
 fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
     let mut test = TestHead::with_devices(2);
     let first = test.submit(gpus(1));
-    assert_eq!(refusal(test.request(ada(), Request::Drain("node1".into()))).0, RefusalCode::NotAllowed);
-    assert_eq!(test.request(root(), Request::Drain("node1".into())), Reply::Node("node1".into()));
+    assert_eq!(
+        refusal(test.request(ada(), Request::Drain(DrainRequest::new("node1")))).0,
+        RefusalCode::NotAllowed
+    );
+    assert_eq!(test.request(root(), Request::Drain(DrainRequest::new("node1"))), Reply::Node("node1".into()));
     let second = test.submit(gpus(1));
     assert_eq!(test.state(second), JobState::Pending);
     assert_eq!(test.head.node_records()[0].state, NodeState::Draining);
@@ -104,11 +108,38 @@ fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
     assert_eq!(test.head.node_records()[0].state, NodeState::Drained);
     test.request(root(), Request::Resume("node1".into()));
     assert_eq!(test.state(second), JobState::Running);
-    let (code, message) = refusal(test.request(root(), Request::Drain("nod1".into())));
+    let (code, message) = refusal(test.request(root(), Request::Drain(DrainRequest::new("nod1"))));
     assert_eq!(
         (code, message.as_str()),
         (RefusalCode::NotFound, "there is no node 'nod1': the nodes are node1")
     );
+}
+
+#[test]
+fn jobs_that_still_run_at_the_deadline_of_a_drain_are_queued_again() {
+    let mut test = TestHead::with_devices(2);
+    let (ends, stays) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(600)));
+    let drain = DrainRequest { reason: reason.clone(), within, ..DrainRequest::new("node1") };
+    test.request(root(), Request::Drain(drain.clone()));
+    let drained = test.head.node_records()[0].drain.clone().unwrap();
+    assert_eq!((drained.by.as_str(), &drained.reason), ("root", &reason));
+    test.ended(ends.attempt(1).rank(0), Outcome::Exited(0), None);
+    test.after(Span::from_secs(599));
+    assert_eq!(test.state(stays), JobState::Running);
+    test.effects();
+    test.after(Span::from_secs(1));
+    let stop = Order::Stop { attempt: stays.attempt(1), why: StopReason::Requeued };
+    assert_eq!((test.state(stays), test.orders()), (JobState::Completing, vec![(key(1, 1), stop)]));
+    test.ended(stays.attempt(1).rank(0), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+    assert_eq!((test.state(ends), test.state(stays)), (JobState::Completed, JobState::Pending));
+    assert_eq!(test.head.node_records()[0].state, NodeState::Drained);
+    test.request(root(), Request::Resume("node1".into()));
+    assert_eq!((test.state(stays), test.head.node_records()[0].drain.clone()), (JobState::Running, None));
+    test.request(root(), Request::Drain(DrainRequest { within, ..DrainRequest::new("node1") }));
+    test.request(root(), Request::Resume("node1".into()));
+    test.after(Span::from_secs(600));
+    assert_eq!(test.state(stays), JobState::Running, "the node was resumed before the deadline");
 }
 
 #[test]

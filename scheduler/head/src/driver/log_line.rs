@@ -39,7 +39,8 @@ impl fmt::Display for LogLine<'_, Request> {
         match self.0 {
             Request::Submit(submit) => write!(f, "job '{}' submitted", submit.spec.name),
             Request::Change(change, jobs) => write!(f, "{} job(s) changed: {}", jobs.len(), change.verb()),
-            Request::Drain(node) => write!(f, "node {node} drained"),
+            Request::Update(update, jobs) => write!(f, "{} job(s) updated: {update}", jobs.len()),
+            Request::Drain(drain) => write!(f, "node {} drained", drain.node),
             Request::Resume(node) => write!(f, "node {node} resumed"),
         }
     }
@@ -53,6 +54,10 @@ impl fmt::Display for LogLine<'_, Report> {
             Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
             Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
             Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
+            Report::Stalled { attempt, quiet_for, .. } => {
+                write!(f, "{attempt} reported no step for {quiet_for}")
+            }
+            Report::SignalSent { attempt, signal } => write!(f, "{attempt} was sent {signal}"),
             Report::Allotted { attempt, host } => write!(f, "{attempt} has {host}"),
             Report::Condition { device, condition } => {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)

@@ -8,8 +8,8 @@ use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId,
-    JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord,
-    Order, Principal, RankId, Refusal, Reply, Report, Request, Time, WorkerKey,
+    JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId,
+    NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -186,4 +186,6 @@ pub(crate) enum WorkerSessionMessage {
     Order(Order),
     /// Ask the worker for a piece of a log.
     ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
+    /// Read the metrics of a rank.
+    ReadMetrics(RankId, ReplyTo<Result<MetricSeries, Refusal>>),
 }

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{
-    Array, Bytes, Condition, Dependency, DependencyKind, DeviceId, DeviceSharing, Enforcement, Health,
-    HeldRank, HeldRankPhase, IndexRange, JobChange, JobId, JobSpec, ModelDescription, ModelFamily, Outcome,
-    PipelineStage, PlanRequestId, Progress, Request, RetryPolicy, Role, Signal, Span, Stop, Submit,
+    Array, Bytes, Condition, Dependency, DependencyKind, DeviceId, DeviceSharing, DrainRequest, Enforcement,
+    Health, HeldRank, HeldRankPhase, IndexRange, JobChange, JobId, JobSpec, ModelDescription, ModelFamily,
+    Outcome, PipelineStage, PlanRequestId, Progress, Request, RetryPolicy, Role, Signal, Span, Stop, Submit,
     WarningSignal,
 };
 use cohabit_types::{ClientRequestId, Incarnation, Inventory, Principal, Report, WorkerKey};
@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     fn end(&mut self, rank: &str, outcome: Outcome) {
-        let metrics = [("loss".to_owned(), 0.25)].into();
+        let metrics = [("loss".to_owned(), 0.25.into())].into();
         let progress = Progress { step: 9, total: Some(10), rate: Some(1.5), metrics, at: at(0) };
         let rank = rank.parse().unwrap();
         self.report(Report::Ended { rank, outcome, stopped: None, progress: Some(progress), at: at(0) });
@@ -150,7 +150,7 @@ fn entries_with_snapshot() -> (Vec<JournalEntry>, usize, Vec<JournalWrite>) {
     cluster.report(Report::Condition { device: DeviceId("host-1".into()), condition: recovering() });
     cluster.end("1#2/0", Outcome::Exited(0));
     cluster.handle(Event::InterferenceUpdated);
-    cluster.request(admin(), Request::Drain("box".into()));
+    cluster.request(admin(), Request::Drain(DrainRequest::new("box")));
     cluster.handle(Event::Lost(key(), "the other side closed it".into()));
     let again = WorkerKey { incarnation: Incarnation(2), ..key() };
     let held = vec![HeldRank { rank: "2#1/0".parse().unwrap(), phase: HeldRankPhase::Running(at(0)) }];

@@ -118,7 +118,11 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
     }
     for report in &mut reports {
         match report {
-            Report::Started { .. } | Report::PrivateUser { .. } | Report::Allotted { .. } => {}
+            Report::Started { .. }
+            | Report::PrivateUser { .. }
+            | Report::Allotted { .. }
+            | Report::Stalled { .. }
+            | Report::SignalSent { .. } => {}
             Report::Ended { outcome, progress, .. } => {
                 outcome.text_mut().map(shorten);
                 progress.iter_mut().for_each(bound_progress);
@@ -145,7 +149,9 @@ pub(crate) fn rows(report: &Report) -> u64 {
         Report::Sharing { .. }
         | Report::PrivateUser { .. }
         | Report::Condition { .. }
-        | Report::Allotted { .. } => 1,
+        | Report::Allotted { .. }
+        | Report::Stalled { .. }
+        | Report::SignalSent { .. } => 1,
         Report::ColocationSamples(all) => all.len() as u64,
         Report::Started { .. } | Report::Ended { .. } | Report::Progress(_) | Report::Telemetry(_) => 0,
     }
@@ -161,7 +167,7 @@ fn is_plausible(sample: &ColocationSample) -> bool {
 
 fn bound_progress(progress: &mut Progress) {
     progress.rate = progress.rate.filter(|rate| rate.is_finite());
-    progress.metrics.retain(|name, value| value.is_finite() && name.len() <= LONGEST_NAME);
+    progress.metrics.retain(|name, _| name.len() <= LONGEST_NAME);
     while progress.metrics.len() > MOST_METRICS {
         progress.metrics.pop_last();
     }
@@ -237,19 +243,19 @@ mod tests {
         assert_eq!(kept.len(), MOST_REPORTS);
         let Report::Sharing { enforcement: Enforcement::Unenforced(why), .. } = &kept[0] else { panic!() };
         assert!(why.len() <= LONGEST_SENTENCE + '…'.len_utf8() && why.ends_with("ä…"), "{}", why.len());
-        let metrics = (0..1_000).map(|n| (format!("metric {n}"), 1.0)).collect();
+        let metrics = (0..1_000).map(|n| (format!("metric {n}"), 1.0.into())).collect();
         let mut progress = Progress { metrics, ..Progress::default() };
         bound_progress(&mut progress);
         assert_eq!(progress.metrics.len(), MOST_METRICS);
     }
 
     #[test]
-    fn numbers_of_a_report_are_finite() {
-        let metrics = [("loss".to_owned(), f64::NAN), ("lr".to_owned(), 0.1)].into();
+    fn a_rate_is_finite_and_a_metric_need_not_be() {
+        let metrics = [("loss".to_owned(), f64::NAN.into()), ("lr".to_owned(), 0.1.into())].into();
         let progress = Progress { rate: Some(f64::INFINITY), metrics, ..Progress::default() };
         let of = cohabit_types::AttemptProgress { attempt: "1#1".parse().unwrap(), progress };
         let Report::Progress(kept) = reports(vec![Report::Progress(vec![of])]).remove(0) else { panic!() };
         assert_eq!(kept[0].progress.rate, None);
-        assert_eq!(kept[0].progress.metrics.keys().collect::<Vec<_>>(), ["lr"]);
+        assert_eq!(kept[0].progress.metrics.keys().collect::<Vec<_>>(), ["loss", "lr"]);
     }
 }

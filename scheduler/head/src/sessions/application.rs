@@ -9,10 +9,11 @@ use std::sync::Arc;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Entrypoint, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage,
-    LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal,
-    RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
+    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate,
+    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
+    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
+    TokenRecord, UpdateCursor,
 };
 
 use tokio::time::Instant;
@@ -113,7 +114,16 @@ impl ClientService for ApplicationSession {
         self.client.ping(context).await;
     }
 
-    async fn drain_node(self, _: Context, _: String) -> Result<String, Refusal> {
+    async fn update_jobs(
+        self,
+        _: Context,
+        _: JobUpdate,
+        _: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        self.refusal("update jobs")
+    }
+
+    async fn drain_node(self, _: Context, _: DrainRequest) -> Result<String, Refusal> {
         self.refusal("drain a node")
     }
 
@@ -226,5 +236,9 @@ impl ClientService for ApplicationSession {
 
     async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
         self.refusal("follow all jobs")
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        self.refusal("read metrics")
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use cohabit_scheduler_core::SnapshotPart;
 use cohabit_types::{
-    Bytes, ChangeResult, JobChange, JobId, JobSpec, Refusal, RefusalCode, Reply, Request, Submit,
-    SubmitReceipt, counted,
+    Bytes, ChangeResult, DrainRequest, JobChange, JobId, JobSpec, JobUpdate, Refusal, RefusalCode, Reply,
+    Request, Submit, SubmitReceipt, counted,
 };
 
 use super::client::{ClientSession, ending};
@@ -40,11 +40,7 @@ impl ClientSession {
         check_ids(&jobs)?;
         let mut named = BTreeSet::new();
         jobs.retain(|job| named.insert(*job));
-        self.request(Request::Change(change, jobs), |reply| match reply {
-            Reply::Changed(results) => Ok(results),
-            other @ (Reply::Accepted { .. } | Reply::Node(_) | Reply::Refused(_)) => Err(other),
-        })
-        .await
+        self.change_jobs_by(Request::Change(change, jobs)).await
     }
 
     /// What a request needs of the archive: a job that is queued again has to be in memory.
@@ -70,8 +66,28 @@ impl ClientSession {
         }
     }
 
-    pub(super) async fn drain(self, name: String) -> Result<String, Refusal> {
-        self.change_node(Request::Drain(name)).await
+    /// Changes the settings of these jobs, each once.
+    pub(super) async fn update(
+        self,
+        update: JobUpdate,
+        mut jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        check_ids(&jobs)?;
+        let mut named = BTreeSet::new();
+        jobs.retain(|job| named.insert(*job));
+        self.change_jobs_by(Request::Update(update, jobs)).await
+    }
+
+    async fn change_jobs_by(self, request: Request) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        self.request(request, |reply| match reply {
+            Reply::Changed(results) => Ok(results),
+            other @ (Reply::Accepted { .. } | Reply::Node(_) | Reply::Refused(_)) => Err(other),
+        })
+        .await
+    }
+
+    pub(super) async fn drain(self, drain: DrainRequest) -> Result<String, Refusal> {
+        self.change_node(Request::Drain(drain)).await
     }
 
     pub(super) async fn resume(self, name: String) -> Result<String, Refusal> {
@@ -96,7 +112,9 @@ impl ClientSession {
         // In a task of its own: it goes on when the client hangs up.
         let asked = tokio::spawn(async move {
             let _permit = match &request {
-                Request::Change(..) => self.session_context.changes.permit(&self.by.user).await,
+                Request::Change(..) | Request::Update(..) => {
+                    self.session_context.changes.permit(&self.by.user).await
+                }
                 Request::Submit(_) | Request::Drain(_) | Request::Resume(_) => None,
             };
             let _pin = self.pinned_code(&request).await?;

@@ -11,16 +11,16 @@ use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, ModelChoice,
-    Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode, RefusedWorker, Role,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, counted,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate, JobUpdates, ListPage,
+    LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal,
+    RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::context::SessionContext;
 use super::{status, tokens};
-use crate::driver::{Message, Query, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+use crate::driver::{Message, Query};
 use crate::request_limits::check_count;
 
 /// One client.
@@ -56,59 +56,6 @@ impl ClientSession {
         let asked = self.session_context.driver.ask(|reply_to| Message::Models { by, choice, reply_to });
         asked.await.map_err(|error| ending(&error))?
     }
-
-    async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
-        let record = self.readable(&request).await?;
-        let found = self.find(WorkerLookup::Rank(request.rank)).await?;
-        let found = match found {
-            Some(found) => found,
-            None => self.find_by_record(&record, &request).await?,
-        };
-        let away = || {
-            let message = format!(
-                "node {}, which keeps the log of {}, is not connected: try again when it is back",
-                found.node, request.rank
-            );
-            Refusal::new(RefusalCode::Unavailable, message)
-        };
-        let session = found.session.as_ref().ok_or_else(away)?;
-        session.ask(|reply_to| WorkerSessionMessage::ReadLog(request, reply_to)).await.map_err(|_| away())?
-    }
-
-    /// The job's record, if the client may read its logs.
-    async fn readable(&self, request: &LogRequest) -> Result<JobRecord, Refusal> {
-        let job = request.rank.attempt.job;
-        let record = self.record(job).await?;
-        if self.by.role == Role::Admin || self.by.user == record.user {
-            return Ok(record);
-        }
-        let message =
-            format!("job {job} belongs to {}: only its owner and admins may read its logs", record.user);
-        Err(Refusal::new(RefusalCode::NotAllowed, message))
-    }
-
-    /// The node of a rank that is in the history only.
-    async fn find_by_record(&self, record: &JobRecord, request: &LogRequest) -> Result<WorkerRoute, Refusal> {
-        let id = request.rank;
-        let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
-        let rank = attempt.and_then(|attempt| attempt.ranks.get(id.rank as usize));
-        let none = || {
-            let attempts = counted(record.attempt, "attempt", "attempts");
-            let message = format!("job {} has no rank {id}: it had {attempts}", record.id);
-            Refusal::new(RefusalCode::NotFound, message)
-        };
-        let node = rank.ok_or_else(none)?.node.clone();
-        let found = self.find(WorkerLookup::Node(node.clone())).await?;
-        Ok(found.unwrap_or(WorkerRoute { node, session: None }))
-    }
-
-    async fn find(&self, whose: WorkerLookup) -> Result<Option<WorkerRoute>, Refusal> {
-        self.session_context
-            .driver
-            .ask(|reply_to| Message::Find(whose, reply_to))
-            .await
-            .map_err(|error| ending(&error))
-    }
 }
 
 impl ClientService for ClientSession {
@@ -130,8 +77,17 @@ impl ClientService for ClientSession {
         self.apply_to_jobs(change, jobs).await
     }
 
-    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
-        self.drain(name).await
+    async fn update_jobs(
+        self,
+        _: Context,
+        update: JobUpdate,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        self.update(update, jobs).await
+    }
+
+    async fn drain_node(self, _: Context, drain: DrainRequest) -> Result<String, Refusal> {
+        self.drain(drain).await
     }
 
     async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {
@@ -265,6 +221,10 @@ impl ClientService for ClientSession {
         let updates = self.look_up_updates(after).await?;
         Ok(JobUpdates { jobs: self.visible_records(updates.jobs), ..updates })
     }
+
+    async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {
+        self.find_metrics(rank).await
+    }
 }
 
 fn only_for_coordinators() -> Refusal {
@@ -285,7 +245,7 @@ mod tests {
     use cohabit_actor::{Address, mailbox};
     use cohabit_net::NodeCredentials;
     use cohabit_net::{HeadIdentity, TokenStore, context_for};
-    use cohabit_types::{PrivateData, Request, Span};
+    use cohabit_types::{PrivateData, Request, Role, Span};
     use futures::FutureExt;
 
     use super::super::answer_pacer::AnswerPacer;

@@ -3,8 +3,8 @@
 //! Answers pass through here last, wherever they come from: memory and history are alike.
 
 use cohabit_types::{
-    ApplicationRecord, AttemptRecord, DryRun, Explanation, Filter, JobId, JobPrediction, JobRecord, ListPage,
-    PrivateData, RankRecord, Refusal, Role, TrainingSpec,
+    ApplicationRecord, AttemptRecord, DryRun, Explanation, Filter, JobId, JobLabels, JobPrediction,
+    JobRecord, ListPage, PrivateData, RankRecord, Refusal, Role, TrainingSpec,
 };
 
 use super::client::ClientSession;
@@ -116,6 +116,7 @@ fn private_record(record: JobRecord) -> JobRecord {
         progress: None,
         array: record.array,
         revision: record.revision,
+        labels: JobLabels::default(),
     }
 }
 

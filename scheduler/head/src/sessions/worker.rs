@@ -6,6 +6,7 @@
 //!
 //! Root on one worker must not hurt the others: what it sends is bounded in bytes, count and time here.
 
+use std::fmt::Display;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{
-    CodeRequest, ContentPiece, LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey,
+    CodeRequest, ContentPiece, LogRequest, Order, RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
 };
 use futures::FutureExt;
 use tokio::sync::{Mutex, oneshot, watch};
@@ -212,6 +213,10 @@ fn gather(
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_log(worker, request).await) });
             }
+            WorkerSessionMessage::ReadMetrics(rank, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(read_metrics(worker, rank).await) });
+            }
             WorkerSessionMessage::Order(order) => {
                 weight += self::weight(&order);
                 orders.push(order);
@@ -232,10 +237,18 @@ fn weight(order: &Order) -> usize {
 }
 
 async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_types::LogChunk, Refusal> {
-    worker.read_log(context_for(LOG_LIMIT), request).await.unwrap_or_else(|error| {
-        let message = format!("the worker that keeps the log of {} did not answer: {error}", request.rank);
-        Err(Refusal::new(RefusalCode::Unavailable, message))
-    })
+    let answer = worker.read_log(context_for(LOG_LIMIT), request).await;
+    answer.unwrap_or_else(|error| Err(no_answer("log", request.rank, &error)))
+}
+
+async fn read_metrics(worker: WorkerOrders, rank: RankId) -> Result<cohabit_types::MetricSeries, Refusal> {
+    let answer = worker.read_metrics(context_for(LOG_LIMIT), rank).await;
+    answer.unwrap_or_else(|error| Err(no_answer("metrics", rank, &error)))
+}
+
+fn no_answer(what: &str, rank: RankId, error: &impl Display) -> Refusal {
+    let message = format!("the worker that keeps the {what} of {rank} did not answer: {error}");
+    Refusal::new(RefusalCode::Unavailable, message)
 }
 
 impl Reports {

@@ -11,10 +11,11 @@ use cohabit_net::{
     WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken,
-    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord,
-    LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal,
-    RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
+    ChangeResult, DrainRequest, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk,
+    LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, Order,
+    Outcome, RankId, Refusal, RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt,
+    TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -257,7 +258,7 @@ impl TestClient {
     }
 
     pub(crate) async fn drain(&self, name: &str) -> Result<String, Refusal> {
-        within(self.head.drain_node(long(), name.into())).await.unwrap()
+        within(self.head.drain_node(long(), DrainRequest::new(name))).await.unwrap()
     }
 
     pub(crate) async fn resume(&self, name: &str) -> Result<String, Refusal> {
@@ -425,6 +426,10 @@ impl WorkerService for Orders {
         let bytes = format!("{} says hello\n", request.rank).into_bytes();
         let record = LogRecord { stream: LogStream::Stdout, at: at(0), bytes };
         Ok(LogChunk { records: vec![record], next: 1, dropped: 0, complete: true })
+    }
+
+    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Ok(MetricSeries::default())
     }
 }
 

@@ -2,9 +2,9 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, LogPosition, LogRequest,
-    ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report,
-    Role, Share, Span, UpdateCursor,
+    DrainRequest, Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, JobUpdate,
+    LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId,
+    RefusalCode, Report, Role, Share, Span, UpdateCursor,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -45,7 +45,7 @@ fn half() -> Demand {
 async fn start_next(worker: &mut TestWorker) -> RankId {
     let rank = worker.next_run().await.attempt.rank(0);
     worker.started(rank).await;
-    let metrics = [(SECRET.to_owned(), 0.5)].into();
+    let metrics = [(SECRET.to_owned(), 0.5.into())].into();
     let progress = Progress { step: 1, total: Some(10), metrics, ..Progress::default() };
     worker.report(Report::Progress(vec![AttemptProgress { attempt: rank.attempt, progress }])).await;
     rank
@@ -78,7 +78,11 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::ReadLog {
             request: LogRequest { rank, from: LogPosition::Start, at_end: FollowMode::Return },
         },
-        Question::DrainNode { name: name.clone() },
+        Question::DrainNode { drain: DrainRequest::new(name.clone()) },
+        Question::UpdateJobs {
+            update: JobUpdate { priority: Some(-1), ..JobUpdate::default() },
+            jobs: vec![job],
+        },
         Question::ResumeNode { name: name.clone() },
         Question::UnbindNode { name },
         Question::RefusedWorkers {},
@@ -105,6 +109,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::HeadStatus {},
         Question::HeadProblems {},
         Question::JobUpdates { after: None },
+        Question::ReadMetrics { rank },
     ]
 }
 
@@ -123,7 +128,8 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::Resolve { references } => text(head.resolve(long, references)).await,
         Question::Nodes {} => text(head.nodes(long)).await,
         Question::ReadLog { request } => text(head.read_log(long, request)).await,
-        Question::DrainNode { name } => text(head.drain_node(long, name)).await,
+        Question::DrainNode { drain } => text(head.drain_node(long, drain)).await,
+        Question::UpdateJobs { update, jobs } => text(head.update_jobs(long, update, jobs)).await,
         Question::ResumeNode { name } => text(head.resume_node(long, name)).await,
         Question::UnbindNode { name } => text(head.unbind_node(long, name)).await,
         Question::RefusedWorkers {} => text(head.refused_workers(long)).await,
@@ -149,6 +155,7 @@ async fn answer(client: &TestClient, question: Question) -> String {
             let UpdateCursor { run, .. } = client.job_updates(None).await.next;
             text(head.job_updates(long, Some(UpdateCursor { run, position: 0 }))).await
         }
+        Question::ReadMetrics { rank } => text(head.read_metrics(long, rank)).await,
     }
 }
 

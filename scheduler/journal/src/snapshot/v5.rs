@@ -437,6 +437,7 @@ impl From<NodeV5> for state::Node {
                 IntakeV5::Open => state::Schedulability::Open,
                 IntakeV5::Closed => state::Schedulability::Drained,
             },
+            drain: None,
             problem: stored.trouble.map(|trouble| state::NodeProblem {
                 message: trouble.what,
                 count: trouble.times,

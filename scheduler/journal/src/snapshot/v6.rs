@@ -10,7 +10,7 @@ use cohabit_policy::AttainedTime;
 use cohabit_scheduler_core::{self as core, Config, state};
 use cohabit_types::{
     Bytes, Device, DeviceId, Enforcement, Estimate, HostShare, Isolation, JobEvent, JobId, JobSpec, JobState,
-    LinkBandwidths, NodeId, Outcome, Placement, PlanRequestId, Progress, ReasonCode, Role, Share,
+    LinkBandwidths, NodeDrain, NodeId, Outcome, Placement, PlanRequestId, Progress, ReasonCode, Role, Share,
     SharingLimits, Signal, Slowdown, Span, StopReason, Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
@@ -270,6 +270,8 @@ pub(crate) struct NodeV6 {
     link: state::NodeLink,
     #[serde(with = "As::<SchedulabilityV6>")]
     schedulability: state::Schedulability,
+    #[serde(with = "As::<Option<NodeDrainV6>>", default, skip_serializing_if = "Option::is_none")]
+    drain: Option<NodeDrain>,
     #[serde(with = "As::<Option<NodeProblemV6>>")]
     problem: Option<state::NodeProblem>,
     link_changed_at: Time,
@@ -296,6 +298,17 @@ pub(crate) enum SchedulabilityV6 {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "NodeDrain")]
+pub(crate) struct NodeDrainV6 {
+    by: String,
+    at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<Time>,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "state::NodeProblem")]
 pub(crate) struct NodeProblemV6 {
     message: String,
@@ -319,6 +332,7 @@ pub(crate) enum AlarmV6 {
     NodeLost(NodeId),
     JobEligible(JobId),
     NodeRetry(NodeId),
+    DrainDeadline(NodeId),
 }
 
 shape_of! {
@@ -342,6 +356,7 @@ shape_of! {
     NodeV6 => state::Node,
     LinkStateV6 => state::NodeLink,
     SchedulabilityV6 => state::Schedulability,
+    NodeDrainV6 => NodeDrain,
     NodeProblemV6 => state::NodeProblem,
     DeviceUseV6 => state::DeviceUse,
     AlarmV6 => state::Alarm,

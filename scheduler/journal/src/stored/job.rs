@@ -32,6 +32,10 @@ pub(crate) struct StoredJobSpec {
     time_limit: Option<Span>,
     #[serde(with = "As::<StoredRetryPolicy>")]
     retry: types::RetryPolicy,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    requeue_on_timeout: bool,
+    #[serde(with = "As::<Option<StoredStallPolicy>>", default, skip_serializing_if = "Option::is_none")]
+    stall: Option<types::StallPolicy>,
     #[serde(with = "As::<StoredStop>")]
     stop: types::Stop,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +52,21 @@ pub(crate) struct StoredJobSpec {
     preemptible: bool,
     #[serde(with = "As::<Option<StoredCodeSnapshot>>", default, skip_serializing_if = "Option::is_none")]
     code: Option<types::CodeSnapshot>,
+    #[serde(with = "As::<StoredOutputFiles>", default, skip_serializing_if = "types::OutputFiles::is_empty")]
+    output: types::OutputFiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    entries: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::OutputFiles")]
+pub(crate) struct StoredOutputFiles {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stdout: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stderr: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -234,6 +253,21 @@ pub(crate) struct StoredRetryPolicy {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "types::StallPolicy")]
+pub(crate) struct StoredStallPolicy {
+    timeout: Span,
+    #[serde(with = "As::<StoredStallAction>")]
+    action: types::StallAction,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::StallAction", rename_all = "snake_case")]
+pub(crate) enum StoredStallAction {
+    Warn,
+    Requeue,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "types::Stop")]
 pub(crate) struct StoredStop {
     #[serde(with = "As::<Option<StoredWarningSignal>>", default, skip_serializing_if = "Option::is_none")]
@@ -264,10 +298,13 @@ shape_of! {
     StoredComputeLimit => types::ComputeLimit,
     StoredLaunchMode => types::LaunchMode,
     StoredArray => types::Array,
+    StoredOutputFiles => types::OutputFiles,
     StoredIndexRange => types::IndexRange,
     StoredDependency => types::Dependency,
     StoredDependencyKind => types::DependencyKind,
     StoredRetryPolicy => types::RetryPolicy,
+    StoredStallPolicy => types::StallPolicy,
+    StoredStallAction => types::StallAction,
     StoredStop => types::Stop,
     StoredWarningSignal => types::WarningSignal,
 }

@@ -1,7 +1,8 @@
 //! The events in a job's history.
 
 use cohabit_types::{
-    self as types, AttemptId, Bytes, DeviceId, HostShare, JobId, PlanRequestId, RankId, Share, Span, Time,
+    self as types, AttemptId, Bytes, DeviceId, HostShare, JobId, PlanRequestId, RankId, Share, Signal, Span,
+    Time,
 };
 use serde::{Deserialize, Serialize};
 use serde_with::As;
@@ -38,6 +39,7 @@ pub(crate) enum StoredJobEventKind {
     Submitted,
     Held,
     Released,
+    Updated(String),
     Placed {
         attempt: AttemptId,
         nodes: Vec<String>,
@@ -64,6 +66,16 @@ pub(crate) enum StoredJobEventKind {
         #[serde(with = "As::<StoredHostShare>")]
         to: HostShare,
         why: String,
+    },
+    Stalled {
+        attempt: AttemptId,
+        quiet_for: Span,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+    },
+    SignalSent {
+        attempt: AttemptId,
+        signal: Signal,
     },
     Stopping(AttemptId, #[serde(with = "As::<StoredStopReason>")] types::StopReason),
     RankEnded {

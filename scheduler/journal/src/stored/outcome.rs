@@ -50,7 +50,7 @@ pub(crate) struct StoredProgress {
     step: u64,
     total: Option<u64>,
     rate: Option<f64>,
-    metrics: BTreeMap<String, f64>,
+    metrics: BTreeMap<String, types::MetricValue>,
     at: Time,
 }
 

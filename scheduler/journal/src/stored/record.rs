@@ -10,7 +10,7 @@ use serde_with::{As, Same};
 
 use super::{
     StoredCodeSnapshot, StoredDemand, StoredEnforcement, StoredHostShare, StoredJobState, StoredOutcome,
-    StoredProgress, StoredReasonCode, StoredStopReason,
+    StoredOutputFiles, StoredProgress, StoredReasonCode, StoredStopReason,
 };
 use crate::shape::shape_of;
 
@@ -58,6 +58,19 @@ pub(crate) struct StoredJobRecord {
     #[serde(with = "As::<Option<StoredArraySummary>>", default)]
     array: Option<types::ArraySummary>,
     revision: u64,
+    #[serde(with = "As::<StoredJobLabels>", default, skip_serializing_if = "types::JobLabels::is_empty")]
+    labels: types::JobLabels,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::JobLabels")]
+pub(crate) struct StoredJobLabels {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+    #[serde(with = "As::<StoredOutputFiles>", default, skip_serializing_if = "types::OutputFiles::is_empty")]
+    output: types::OutputFiles,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -137,4 +150,5 @@ shape_of! {
     StoredTrainingSpec => types::TrainingSpec,
     StoredJobPrediction => types::JobPrediction,
     StoredArraySummary => types::ArraySummary,
+    StoredJobLabels => types::JobLabels,
 }

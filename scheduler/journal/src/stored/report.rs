@@ -1,6 +1,6 @@
 //! The reports of workers that enter the journal.
 
-use cohabit_types::{self as types, AttemptId, DeviceId, HostShare, RankId, Time};
+use cohabit_types::{self as types, AttemptId, DeviceId, HostShare, RankId, Signal, Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
@@ -47,6 +47,16 @@ pub(crate) enum StoredReport {
     Telemetry(Vec<types::DeviceTelemetry>),
     #[serde(skip)]
     ColocationSamples(Vec<types::ColocationSample>),
+    Stalled {
+        attempt: AttemptId,
+        quiet_for: Span,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<u64>,
+    },
+    SignalSent {
+        attempt: AttemptId,
+        signal: Signal,
+    },
     Allotted {
         attempt: AttemptId,
         #[serde(with = "As::<StoredHostShare>")]

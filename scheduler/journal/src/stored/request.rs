@@ -1,8 +1,8 @@
 //! Who asks for a change, and for which.
 
-use cohabit_types::{self as types, Bytes, JobId, Span};
-use serde::{Deserialize, Serialize};
-use serde_with::As;
+use cohabit_types::{self as types, Bytes, JobId, Span, Time};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_with::{As, DeserializeAs, SerializeAs};
 
 use super::StoredJobSpec;
 use crate::shape::shape_of;
@@ -30,8 +30,62 @@ pub(crate) enum StoredRole {
 pub(crate) enum StoredRequest {
     Submit(#[serde(with = "As::<Box<StoredSubmit>>")] Box<types::Submit>),
     Change(#[serde(with = "As::<StoredJobChange>")] types::JobChange, Vec<JobId>),
-    Drain(String),
+    Update(#[serde(with = "As::<StoredJobUpdate>")] types::JobUpdate, Vec<JobId>),
+    Drain(#[serde(with = "As::<DrainForm>")] types::DrainRequest),
     Resume(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::JobUpdate")]
+pub(crate) struct StoredJobUpdate {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<i32>,
+    #[serde(with = "As::<Option<StoredTimeLimitUpdate>>", default, skip_serializing_if = "Option::is_none")]
+    time_limit: Option<types::TimeLimitUpdate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retries: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    begin: Option<Time>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::TimeLimitUpdate", rename_all = "snake_case")]
+pub(crate) enum StoredTimeLimitUpdate {
+    Unlimited,
+    Limit(Span),
+}
+
+/// A drain as text is the name of the node: so it was before there were reasons and deadlines.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum DrainForm {
+    Node(String),
+    Detailed {
+        node: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Span>,
+    },
+}
+
+impl SerializeAs<types::DrainRequest> for DrainForm {
+    fn serialize_as<S: Serializer>(drain: &types::DrainRequest, serializer: S) -> Result<S::Ok, S::Error> {
+        let types::DrainRequest { node, reason, within } = drain.clone();
+        match (&reason, within) {
+            (None, None) => DrainForm::Node(node).serialize(serializer),
+            _ => DrainForm::Detailed { node, reason, within }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> DeserializeAs<'de, types::DrainRequest> for DrainForm {
+    fn deserialize_as<D: Deserializer<'de>>(deserializer: D) -> Result<types::DrainRequest, D::Error> {
+        Ok(match DrainForm::deserialize(deserializer)? {
+            DrainForm::Node(node) => types::DrainRequest::new(node),
+            DrainForm::Detailed { node, reason, within } => types::DrainRequest { node, reason, within },
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -70,6 +124,8 @@ shape_of! {
     StoredPrincipal => types::Principal,
     StoredRole => types::Role,
     StoredRequest => types::Request,
+    StoredJobUpdate => types::JobUpdate,
+    StoredTimeLimitUpdate => types::TimeLimitUpdate,
     StoredSubmit => types::Submit,
     StoredEstimate => types::Estimate,
     StoredJobChange => types::JobChange,

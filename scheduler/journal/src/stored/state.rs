@@ -59,6 +59,7 @@ pub(crate) enum StoredReasonCode {
     Oom,
     HeldAfterFaults,
     ApplicationEnded,
+    Stalled,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -78,6 +79,7 @@ pub(crate) enum StoredStopReason {
     Unenforced,
     Killed,
     ApplicationEnded,
+    Stalled,
 }
 
 shape_of! {

@@ -1,15 +1,16 @@
 //! One value for every field of a record that may be there or not.
 
 use cohabit_types::{
-    ArraySummary, AttemptRecord, Bytes, Demand, Enforcement, JobId, JobPrediction, JobRecord, JobState,
-    Outcome, RankRecord, ReasonCode, Share, Signal, Slowdown, Span, StopReason, TrainingSpec,
+    ArraySummary, AttemptRecord, Bytes, Demand, Enforcement, JobId, JobLabels, JobPrediction, JobRecord,
+    JobState, Outcome, RankRecord, ReasonCode, Share, Signal, Slowdown, Span, StopReason, TrainingSpec,
 };
 
-use super::samples::{at, code, demands, gpu, progress};
+use super::samples::{at, code, demands, gpu, output_files, progress};
 
 /// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot,
-/// of a child of an application, of one of which earlier runs tell something, and of a command that has to be
-/// quoted.
+/// of a child of an application, of one of which earlier runs tell something, of a command that has to be
+/// quoted, of a job of a script for Slurm, and of a
+/// member of an array from a file.
 pub(super) fn records() -> Vec<JobRecord> {
     let plain = JobRecord {
         id: JobId::new(7),
@@ -41,6 +42,7 @@ pub(super) fn records() -> Vec<JobRecord> {
         progress: None,
         array: None,
         revision: 1,
+        labels: JobLabels::default(),
     };
     let array =
         ArraySummary { members: 3, states: [(JobState::NodeFail, 1), (JobState::OutOfMemory, 2)].into() };
@@ -63,7 +65,11 @@ pub(super) fn records() -> Vec<JobRecord> {
     let by_runs = JobRecord { predicted: Some(by_runs), ..plain.clone() };
     let quoted =
         JobRecord { work: "train a b".into(), shell_command: Some("train 'a b'".into()), ..plain.clone() };
-    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs, quoted]
+    let labels = JobLabels { partition: Some("gpu".into()), output: output_files(), entry: None };
+    let entry = Some(r#"{"lr":0.1}"#.into());
+    let member = JobRecord { labels: JobLabels { entry, ..JobLabels::default() }, ..plain.clone() };
+    let labelled = JobRecord { labels, ..plain.clone() };
+    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs, quoted, labelled, member]
 }
 
 fn full_record(plain: &JobRecord) -> JobRecord {

@@ -7,23 +7,24 @@ use cohabit_scheduler_core::{Config, Event};
 use cohabit_types::{
     ApplicationWork, Array, AttemptId, Bandwidth, Bytes, Cause, ClientRequestId, CodeSnapshot, Command,
     ComputeLimit, ComputeMode, Condition, ContentHash, Demand, Dependency, DependencyKind, Device, DeviceId,
-    DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, GpuPeer,
-    GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
+    DeviceKind, DeviceSharing, DrainRequest, Enforcement, EnforcementRequirement, Entrypoint, Estimate,
+    GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
     Inventory, Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode,
-    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement,
-    PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy,
-    Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread,
-    StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
+    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, OutputFiles, PeerPath,
+    PipelineStage, Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report,
+    Request, RetryPolicy, Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown,
+    Span, Spread, StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
 };
 use uuid::Uuid;
 
 use super::archived_array::archived_array;
+use super::time_samples;
 
 pub(super) const fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
 }
 
-fn rank() -> RankId {
+pub(super) fn rank() -> RankId {
     JobId::member(12, 5).attempt(2).rank(3)
 }
 
@@ -31,7 +32,7 @@ fn attempt() -> AttemptId {
     JobId::new(7).attempt(1)
 }
 
-fn worker() -> WorkerKey {
+pub(super) fn worker() -> WorkerKey {
     WorkerKey { node: NodeId(Uuid::from_u128(7)), incarnation: Incarnation(3) }
 }
 
@@ -77,6 +78,20 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
     events.push(Event::Restored(archived_array().1.content));
     events.extend(events_of_host_shares());
+    events.extend(time_samples::events());
+    let spec = JobSpec {
+        partition: Some("gpu".into()),
+        output: output_files(),
+        ..JobSpec::command(vec!["./train.sh".into()], "/home/ada".into())
+    };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let by = Principal::new("ada", Role::User);
+    events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    let entries = vec!["seed 1".into(), r#"{"lr":0.1}"#.into()];
+    let array = Some(Array::from(0..=1));
+    let spec = JobSpec { entries, array, ..JobSpec::command(vec!["train".into(), "{}".into()], "/".into()) };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
     events
 }
 
@@ -112,6 +127,11 @@ fn events_of_host_shares() -> [Event; 4] {
         plan(allot),
         Event::Report(worker(), Report::Allotted { attempt: job.attempt(1), host }),
     ]
+}
+
+/// Files for the output of a job.
+pub(super) fn output_files() -> OutputFiles {
+    OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
 }
 
 fn program() -> CodeSnapshot {
@@ -178,7 +198,7 @@ fn requests() -> Vec<(Principal, Request)> {
     let mut requests: Vec<_> =
         [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue].map(change).into();
     requests.push((ada(), Request::Change(JobChange::Cancel, vec![])));
-    requests.push((root(), Request::Drain("box".into())));
+    requests.push((root(), Request::Drain(DrainRequest::new("box"))));
     requests.push((Principal::new("box", Role::Worker), Request::Resume("box".into())));
     let estimate = |gpu_memory| Estimate {
         iterations: Some(1_000),
@@ -393,7 +413,7 @@ pub(super) fn progress() -> Progress {
         step: 9,
         total: Some(10),
         rate: Some(1.5),
-        metrics: [("loss".to_owned(), 0.1)].into(),
+        metrics: [("loss".to_owned(), 0.1.into())].into(),
         at: at(5),
     }
 }
@@ -540,6 +560,7 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     let (from, to) =
         [(3, 1), (6, 20)].map(|(cpus, memory)| HostShare { cpus, memory: Bytes(memory << 30) }).into();
     kinds.push(JobEventKind::Allotted { attempt, from, to, why: "its speed grows".into() });
+    kinds.extend(time_samples::job_event_kinds());
     kinds
 }
 

@@ -54,10 +54,13 @@ impl ReferenceModel {
                     let stopped = [StopReason::Cancelled, StopReason::Killed, StopReason::ApplicationEnded];
                     attempt.stopped.is_some_and(|why| stopped.contains(&why))
                 }
-                (JobState::Timeout, None) => attempt.stopped == Some(StopReason::TimeLimit),
-                (JobState::Pending, None) => {
-                    matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))
+                (JobState::Timeout, None) => {
+                    attempt.stopped == Some(StopReason::TimeLimit) && !spec.requeue_on_timeout
                 }
+                (JobState::Pending, None) => match attempt.stopped {
+                    Some(StopReason::TimeLimit) => spec.requeue_on_timeout,
+                    stopped => matches!(stopped, Some(StopReason::Requeued | StopReason::Preempted)),
+                },
                 (JobState::Pending, Some(FailureCause::NoSpace)) => true,
                 (JobState::Pending, Some(FailureCause::LostOrder)) => {
                     attempt.started_at < self.head_started_at

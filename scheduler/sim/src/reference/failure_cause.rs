@@ -35,7 +35,8 @@ impl FailureCause {
                 | StopReason::Orphaned
                 | StopReason::MpsFaultVictim
                 | StopReason::DeviceLost
-                | StopReason::Unenforced,
+                | StopReason::Unenforced
+                | StopReason::Stalled,
             ) => Some(FailureCause::Cluster),
             Some(StopReason::GangBroken) | None => first_bad.map(|outcome| match outcome {
                 Outcome::Lost(_)

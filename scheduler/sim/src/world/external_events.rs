@@ -3,7 +3,7 @@
 //! A process that dies alone has its connections closed by its machine. One that dies with its machine leaves
 //! them open, and the other side notices later.
 
-use cohabit_types::{RankId, Request, Span, Time};
+use cohabit_types::{DrainRequest, RankId, Request, Span, Time};
 
 use super::World;
 use crate::failure::SimFailure;
@@ -35,7 +35,9 @@ impl World<'_> {
                 request.into_iter().for_each(|request| self.send_request(request));
             }
             ExternalEvent::Impostor(lie) => self.let_impostor_lie(lie)?,
-            ExternalEvent::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
+            ExternalEvent::Drain(node) => {
+                self.administer(Request::Drain(DrainRequest::new(self.nodes[node].id.to_string())))
+            }
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
             ExternalEvent::CrashHead { effects_lost, down_for } => {
                 self.schedule_head_crash(effects_lost, down_for)?

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{DeviceId, JobId, LaunchMode, RankRun, Rendezvous, RunOrder, Share};
+use cohabit_types::{
+    Array, Bytes, Demand, DeviceId, IndexRange, JobId, LaunchMode, RankRun, Rendezvous, RunOrder, Share,
+};
 
 use super::kit::{limited, order, spec};
 use crate::environment::{environment, rendezvous_port};
@@ -162,23 +164,59 @@ fn array_index_limits_and_share_are_in_the_environment() {
 fn slurm_variables_are_set_on_request() {
     let mut spec = limited(60, None);
     spec.slurm_environment = true;
+    spec.partition = Some("gpu".into());
+    spec.demand = Demand { cpus: 8, memory: Bytes(3 << 30), ..spec.demand };
+    let ranges = vec![IndexRange { first: 2, last: 9, step: 3 }, IndexRange { first: 1, last: 1, step: 1 }];
+    spec.array = Some(Array { ranges, at_once: None });
     let mut environment = of_last_rank(&second_node(order(spec, 2)));
-    environment.retain(|name, _| name.starts_with("SLURM_"));
+    environment.retain(|name, _| name.starts_with("SLURM"));
     says(
         &environment,
         &[
+            ("SLURMD_NODENAME", "10.0.0.2"),
             ("SLURM_ARRAY_JOB_ID", "7"),
+            ("SLURM_ARRAY_TASK_COUNT", "4"),
             ("SLURM_ARRAY_TASK_ID", "5"),
+            ("SLURM_ARRAY_TASK_MAX", "8"),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_STEP", "3"),
+            ("SLURM_CLUSTER_NAME", "cohabit"),
+            ("SLURM_CPUS_ON_NODE", "8"),
+            ("SLURM_CPUS_PER_TASK", "4"),
+            ("SLURM_GPUS_ON_NODE", "2"),
+            ("SLURM_JOBID", "7"),
+            ("SLURM_JOB_CPUS_PER_NODE", "8"),
             ("SLURM_JOB_ID", "7"),
             ("SLURM_JOB_NAME", "train"),
+            ("SLURM_JOB_NODELIST", "10.0.0.1,10.0.0.2"),
             ("SLURM_JOB_NUM_NODES", "2"),
+            ("SLURM_JOB_PARTITION", "gpu"),
+            ("SLURM_JOB_USER", "ada"),
             ("SLURM_LOCALID", "1"),
+            ("SLURM_MEM_PER_NODE", "3072"),
             ("SLURM_NNODES", "2"),
             ("SLURM_NODEID", "1"),
+            ("SLURM_NODELIST", "10.0.0.1,10.0.0.2"),
+            ("SLURM_NPROCS", "4"),
             ("SLURM_NTASKS", "4"),
             ("SLURM_PROCID", "3"),
             ("SLURM_RESTART_COUNT", "1"),
             ("SLURM_SUBMIT_DIR", "/home/ada"),
         ],
     );
+}
+
+#[test]
+fn tasks_that_a_script_starts_itself_are_counted_as_it_says() {
+    let mut spec = spec();
+    spec.slurm_environment = true;
+    spec.demand.cpus = 8;
+    spec.environment = [("SLURM_NTASKS", "4"), ("SLURM_CPUS_PER_TASK", "2")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let environment = of_last_rank(&order(spec, 1));
+    let value = |name: &str| environment.get(name).map(String::as_str);
+    let found = ["SLURM_NTASKS", "SLURM_NPROCS", "SLURM_CPUS_PER_TASK"].map(value);
+    assert_eq!(found, [Some("4"), Some("4"), Some("2")]);
+    assert_eq!(value("SLURM_ARRAY_TASK_ID"), None);
 }

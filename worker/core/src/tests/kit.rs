@@ -21,6 +21,7 @@ pub(super) struct TestWorker {
     pub(super) effects: Vec<WorkerEffect>,
     /// Why executors know that their ranks are being stopped.
     stop_reasons: BTreeMap<RankId, StopReason>,
+    signals: Vec<Signal>,
 }
 
 /// The attempt that most tests are about.
@@ -152,7 +153,13 @@ impl TestWorker {
     /// The same with these devices.
     pub(super) fn with(devices: Vec<Device>) -> TestWorker {
         let worker = Worker::new(Config { heartbeat: secs(5), devices });
-        TestWorker { worker, now: at(100), effects: Vec::new(), stop_reasons: BTreeMap::new() }
+        TestWorker {
+            worker,
+            now: at(100),
+            effects: Vec::new(),
+            stop_reasons: BTreeMap::new(),
+            signals: Vec::new(),
+        }
     }
 
     /// The same with a link; its time is 100 s.
@@ -182,7 +189,13 @@ impl TestWorker {
                 self.stop_reasons.insert(*rank, stopping.why);
             }
         }
-        self.effects.extend(effects);
+        for effect in effects {
+            if let WorkerEffect::Report(Report::SignalSent { signal, .. }) = effect {
+                self.signals.push(signal);
+            } else {
+                self.effects.push(effect);
+            }
+        }
         self
     }
 
@@ -249,7 +262,12 @@ impl TestWorker {
         std::mem::take(&mut self.effects)
     }
 
-    /// All that it did since the last look, and nothing else.
+    /// The signals that it told the head of, in order.
+    pub(super) fn reported_signals(&self) -> Vec<Signal> {
+        self.signals.clone()
+    }
+
+    /// All that it did since the last look, and nothing else; signals are reported besides.
     #[track_caller]
     pub(super) fn does<E: Into<Vec<WorkerEffect>>>(mut self, expected: E) -> TestWorker {
         assert_eq!(self.take_effects(), expected.into());

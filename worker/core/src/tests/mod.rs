@@ -13,5 +13,6 @@ mod gpu_restarts;
 mod kit;
 mod links;
 mod properties;
+mod stalls;
 mod starting;
 mod stopping;

@@ -217,6 +217,8 @@ impl Joined {
                 | Report::Sharing { .. }
                 | Report::PrivateUser { .. }
                 | Report::Allotted { .. }
+                | Report::Stalled { .. }
+                | Report::SignalSent { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::ColocationSamples(_) => {}
@@ -237,6 +239,8 @@ impl Joined {
                 | Report::Sharing { .. }
                 | Report::PrivateUser { .. }
                 | Report::Allotted { .. }
+                | Report::Stalled { .. }
+                | Report::SignalSent { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::ColocationSamples(_)

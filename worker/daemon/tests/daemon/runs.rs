@@ -117,7 +117,7 @@ async fn progress_is_reported_while_a_rank_runs() {
         }
     };
     assert_eq!((of.attempt, of.progress.step), (rank(1).attempt, 3));
-    assert_eq!(of.progress.metrics, [("loss".to_owned(), 0.5)].into());
+    assert_eq!(of.progress.metrics, [("loss".to_owned(), 0.5.into())].into());
     daemon.stop().await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! The output and the progress of a rank.
 
 use cohabit_host::LogLimits;
-use cohabit_types::Bytes;
+use cohabit_types::{Bytes, OutputFiles};
 use serde_json::{Value, json};
 
 use crate::kit::Plan;
@@ -80,4 +80,28 @@ fn progress_bars_count_until_the_first_json_line() {
     assert_eq!(rank.hear(|word| step(word, 7)), json!(null));
     rank.signal(9, "everything");
     rank.ended();
+}
+
+#[test]
+fn output_also_goes_to_the_files_of_the_job() {
+    let mut rank = Plan::shell("printf 'a\\000\\377\\n'; echo bad >&2")
+        .change(|plan| {
+            let at = |name: &str| Some(plan.path().join(name).to_str().unwrap().to_owned());
+            let (stdout, stderr) = (at("job-%j.out"), at("job-%3j.err"));
+            plan.spec.output = OutputFiles { stdout, stderr };
+        })
+        .start();
+    rank.ended();
+    assert_eq!(rank.printed().len(), 8);
+    assert_eq!(std::fs::read(rank.path("job-1.out")).unwrap(), b"a\0\xff\n");
+    assert_eq!(std::fs::read(rank.path("job-001.err")).unwrap(), b"bad\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_fails_the_job_with_what_to_do() {
+    let outcome = Plan::shell("echo")
+        .change(|plan| plan.spec.output.stdout = Some("/nonexistent/%j.out".into()))
+        .outcome();
+    let why = outcome["not_started"]["other"].as_str().unwrap();
+    assert!(why.contains("/nonexistent/1.out") && why.contains("create its directory"), "{why}");
 }

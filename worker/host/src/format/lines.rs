@@ -3,11 +3,12 @@
 //! Their version is that of the executor's files. A new message is a new variant, which peers of earlier
 //! versions pass over; a variant is never changed.
 
-use cohabit_types::{Progress, Signal, StopReason, Time};
+use cohabit_types::{Signal, StopReason, Time};
 use cohabit_worker_core::{Lease, SignalTarget, StopStep, Stopping};
 use serde::{Deserialize, Serialize};
 
-use super::stop_reason;
+use super::progress::ProgressPart;
+use super::stop_reason::{self, AddedReasons};
 use crate::messages::{ExecutorCommand, ExecutorEvent};
 
 /// From the executor to the daemon.
@@ -17,7 +18,7 @@ pub(super) enum EventLine {
     Stopping(StopLine),
     Started(Time),
     Process(i32),
-    Progress(Progress),
+    Progress(ProgressPart),
 }
 
 /// From the daemon to the executor.
@@ -35,8 +36,8 @@ pub(super) struct StopLine {
     why: StopReason,
     next: StepJson,
     due_at: Time,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    killed: bool,
+    #[serde(flatten)]
+    added: AddedReasons,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,7 +67,7 @@ impl From<&ExecutorEvent> for EventLine {
             ExecutorEvent::Stopping(stopping) => EventLine::Stopping((*stopping).into()),
             ExecutorEvent::Started(at) => EventLine::Started(*at),
             ExecutorEvent::Process(pid) => EventLine::Process(*pid),
-            ExecutorEvent::Progress(progress) => EventLine::Progress(progress.clone()),
+            ExecutorEvent::Progress(progress) => EventLine::Progress(progress.clone().into()),
         }
     }
 }
@@ -77,7 +78,7 @@ impl From<EventLine> for ExecutorEvent {
             EventLine::Stopping(stopping) => ExecutorEvent::Stopping(stopping.into()),
             EventLine::Started(at) => ExecutorEvent::Started(at),
             EventLine::Process(pid) => ExecutorEvent::Process(pid),
-            EventLine::Progress(progress) => ExecutorEvent::Progress(progress),
+            EventLine::Progress(progress) => ExecutorEvent::Progress(progress.into()),
         }
     }
 }
@@ -138,8 +139,8 @@ impl From<Stopping> for StopLine {
             StopStep::Terminate => StepJson::Terminate,
             StopStep::Kill => StepJson::Kill,
         };
-        let (why, killed) = stop_reason::split(stopping.why);
-        StopLine { why, next, due_at: stopping.due_at, killed }
+        let (why, added) = stop_reason::split(stopping.why);
+        StopLine { why, next, due_at: stopping.due_at, added }
     }
 }
 
@@ -149,6 +150,6 @@ impl From<StopLine> for Stopping {
             StepJson::Terminate => StopStep::Terminate,
             StepJson::Kill => StopStep::Kill,
         };
-        Stopping { why: stop_reason::join(line.why, line.killed), next, due_at: line.due_at }
+        Stopping { why: stop_reason::join(line.why, line.added), next, due_at: line.due_at }
     }
 }

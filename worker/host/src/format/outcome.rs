@@ -1,10 +1,11 @@
 //! `outcome.json` and `acknowledged.json`: how a rank ended.
 
-use cohabit_types::{FormatVersion, Outcome, Progress, StopReason, Time};
+use cohabit_types::{FormatVersion, Outcome, StopReason, Time};
 use cohabit_worker_core::RankExit;
 use serde::{Deserialize, Serialize};
 
-use super::stop_reason;
+use super::progress::ProgressPart;
+use super::stop_reason::{self, AddedReasons};
 use crate::records::OutcomeRecord;
 use crate::version::VERSION;
 
@@ -14,7 +15,7 @@ pub(super) struct OutcomeFile {
     pub(super) version: FormatVersion,
     ending: ExitPart,
     started_at: Option<Time>,
-    progress: Option<Progress>,
+    progress: Option<ProgressPart>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -22,25 +23,25 @@ struct ExitPart {
     outcome: Outcome,
     stopped: Option<StopReason>,
     at: Time,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    killed: bool,
+    #[serde(flatten)]
+    added: AddedReasons,
 }
 
 impl From<&OutcomeRecord> for OutcomeFile {
     fn from(record: &OutcomeRecord) -> OutcomeFile {
         let OutcomeRecord { ending: RankExit { outcome, stopped, at }, started_at, progress } =
             record.clone();
-        let (stopped, killed) = stopped.map(stop_reason::split).unzip();
-        let ending = ExitPart { outcome, stopped, at, killed: killed.unwrap_or_default() };
-        OutcomeFile { version: VERSION, ending, started_at, progress }
+        let (stopped, added) = stopped.map(stop_reason::split).unzip();
+        let ending = ExitPart { outcome, stopped, at, added: added.unwrap_or_default() };
+        OutcomeFile { version: VERSION, ending, started_at, progress: progress.map(Into::into) }
     }
 }
 
 impl From<OutcomeFile> for OutcomeRecord {
     fn from(file: OutcomeFile) -> OutcomeRecord {
-        let ExitPart { outcome, stopped, at, killed } = file.ending;
-        let stopped = stopped.map(|why| stop_reason::join(why, killed));
+        let ExitPart { outcome, stopped, at, added } = file.ending;
+        let stopped = stopped.map(|why| stop_reason::join(why, added));
         let ending = RankExit { outcome, stopped, at };
-        OutcomeRecord { ending, started_at: file.started_at, progress: file.progress }
+        OutcomeRecord { ending, started_at: file.started_at, progress: file.progress.map(Into::into) }
     }
 }

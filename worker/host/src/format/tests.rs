@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::DeviceRange;
-use cohabit_types::{DeviceId, Outcome, Role, Signal, Span, StopReason, Time};
+use cohabit_types::{DeviceId, MetricValue, Outcome, Progress, Role, Signal, Span, StopReason, Time};
 use cohabit_worker_core::{GpuAccess, Lease, RankExit, SignalTarget, StopStep, Stopping};
 use serde_json::Value;
 
@@ -81,15 +81,22 @@ fn a_start_in_a_copy_of_the_code_is_read_back() {
 
 /// What a program of version 1 does not know it ignores; so a downgrade keeps the running jobs.
 #[test]
-fn version_2_adds_only_four_fields_to_complete_files_of_version_1() {
+fn version_2_adds_only_new_fields_to_complete_files_of_version_1() {
     for (name, first) in
         files(1, "start-").into_iter().chain(files(1, "outcome-")).chain(files(1, "executor"))
     {
         let mut second: Value = serde_json::from_slice(&fs::read(golden(2).join(&name)).unwrap()).unwrap();
         assert_eq!(second.as_object_mut().unwrap().remove("version"), Some(2.into()), "{name}");
         if let Some(spec) = second.pointer_mut("/rank/spec") {
-            assert_eq!(spec.as_object_mut().unwrap().remove("preemptible"), Some(false.into()), "{name}");
-            assert_eq!(spec.as_object_mut().unwrap().remove("code"), Some(Value::Null), "{name}");
+            let added = spec.as_object_mut().unwrap();
+            for name in ["preemptible", "requeue_on_timeout"] {
+                assert_eq!(added.remove(name), Some(false.into()), "{name}");
+            }
+            for name in ["code", "stall", "partition"] {
+                assert_eq!(added.remove(name), Some(Value::Null), "{name}");
+            }
+            assert!(added.remove("output").is_some(), "{name}");
+            assert!(added.remove("entries").is_some(), "{name}");
             let demand = spec.pointer_mut("/demand").and_then(Value::as_object_mut).unwrap();
             assert_eq!(demand.remove("up_to"), Some(Value::Null), "{name}");
         }
@@ -163,6 +170,25 @@ fn a_rank_that_was_killed_was_cancelled_to_readers_of_version_1() {
     let record = OutcomeRecord { ending, started_at: None, progress: None };
     let file: Value = serde_json::from_slice(&record.encode()).unwrap();
     assert_eq!((&file["ending"]["stopped"], &file["ending"]["killed"]), (&"cancelled".into(), &true.into()));
+    assert_eq!(OutcomeRecord::decode(&record.encode()).unwrap(), record);
+}
+
+/// To a daemon of version 1 the job was requeued, and reported only the metrics that are finite numbers.
+#[test]
+fn a_stall_and_metrics_that_are_no_numbers_can_be_read_by_version_1() {
+    let metrics = [("loss", f64::NAN), ("lr", 0.5)];
+    let metrics = metrics.map(|(name, value)| (name.to_owned(), MetricValue(value))).into();
+    let progress = Progress { step: 3, metrics, ..Progress::default() };
+    let ending = RankExit {
+        outcome: Outcome::Signalled(Signal::TERM),
+        stopped: Some(StopReason::Stalled),
+        at: Time::from_micros(1),
+    };
+    let record = OutcomeRecord { ending, started_at: None, progress: Some(progress) };
+    let file: Value = serde_json::from_slice(&record.encode()).unwrap();
+    assert_eq!((&file["ending"]["stopped"], &file["ending"]["stalled"]), (&"requeued".into(), &true.into()));
+    assert_eq!(file["progress"]["metrics"], serde_json::json!({ "lr": 0.5 }));
+    assert_eq!(file["progress"]["non_finite"], serde_json::json!({ "loss": "NaN" }));
     assert_eq!(OutcomeRecord::decode(&record.encode()).unwrap(), record);
 }
 

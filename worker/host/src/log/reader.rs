@@ -45,7 +45,8 @@ impl LogDirectory {
     pub fn read(&self, from: LogPosition) -> io::Result<LogChunk> {
         let segments = self.segments()?;
         let position = match from {
-            LogPosition::Start => segments.first().copied().unwrap_or(0),
+            // What was dropped before the first segment is counted.
+            LogPosition::Start => 0,
             LogPosition::Tail(lines) => self.tail(&segments, lines)?,
             LogPosition::At(position) => position,
         };
@@ -103,7 +104,8 @@ impl LogDirectory {
         Ok(true)
     }
 
-    /// The start of the line that is this many lines before the end. An unfinished last line counts.
+    /// The start of the line that is this many lines before the end, or of the log. An unfinished last line
+    /// counts.
     fn tail(&self, segments: &[Start], lines: u64) -> io::Result<u64> {
         let end = self.end(segments)?;
         let mut wanted = lines.min(MAX_TAIL_LINES) as usize;
@@ -117,7 +119,7 @@ impl LogDirectory {
                 Some(_) | None => wanted -= begins.len(),
             }
         }
-        Ok(segments.first().copied().unwrap_or(0))
+        Ok(0)
     }
 
     fn end(&self, segments: &[Start]) -> io::Result<u64> {

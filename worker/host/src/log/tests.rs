@@ -117,7 +117,9 @@ fn beyond_the_cap_the_oldest_segment_is_dropped_and_counted() {
     assert_eq!(kept.len() as u64 + dropped, 20_000);
     assert!(kept.len() > 1_500, "only {} bytes are kept", kept.len());
     assert!(kept.ends_with(b"000001998\n000001999\n"));
-    assert_eq!(log.read_all(LogPosition::Start), (kept, 0));
+    assert_eq!(log.read_all(LogPosition::Start), (kept.clone(), dropped));
+    assert_eq!(log.read_all(LogPosition::Tail(99_999)), (kept, dropped));
+    assert_eq!(log.read_all(LogPosition::Tail(1)), (b"000001999\n".to_vec(), 0));
 }
 
 #[test]

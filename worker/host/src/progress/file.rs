@@ -26,6 +26,17 @@ pub struct ProgressFile {
     seen: Option<FileFingerprint>,
     /// The position up to which disk space was released.
     freed: u64,
+    /// The position up to which reports were read one by one.
+    read_to: u64,
+}
+
+/// What is new in the progress file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewProgress {
+    /// All its last lines together.
+    pub entry: ProgressEntry,
+    /// The lines since the last call, one by one; the last line again where the file was rewritten.
+    pub reports: Vec<ProgressEntry>,
 }
 
 /// What changes with every write.
@@ -56,30 +67,50 @@ impl ProgressFile {
     pub fn create(path: PathBuf) -> Result<ProgressFile, FileError> {
         let file = create(&path, 0o600)?;
         let seen = file.metadata().at("inspect", &path)?;
-        Ok(ProgressFile { path, seen: Some(FileFingerprint::at(&seen)), freed: 0 })
+        Ok(ProgressFile { path, seen: Some(FileFingerprint::at(&seen)), freed: 0, read_to: 0 })
     }
 
     /// The content of its last lines, if the file has changed since the last call.
-    pub fn read_new(&mut self) -> Option<ProgressEntry> {
+    pub fn read_new(&mut self) -> Option<NewProgress> {
         self.try_read_new().ok().flatten()
     }
 
-    fn try_read_new(&mut self) -> io::Result<Option<ProgressEntry>> {
+    fn try_read_new(&mut self) -> io::Result<Option<NewProgress>> {
         if self.seen == Some(FileFingerprint::at(&fs::symlink_metadata(&self.path)?)) {
             return Ok(None);
         }
         let mut file = self.open()?;
         let metadata = file.metadata()?;
         let look = FileFingerprint::at(&metadata);
-        if !metadata.is_file() || self.seen.replace(look) == Some(look) {
+        let before = self.seen.replace(look);
+        if !metadata.is_file() || before == Some(look) {
             return Ok(None);
+        }
+        if before.is_none_or(|before| before.inode != look.inode) || look.length < self.read_to {
+            self.read_to = 0;
         }
         let begin = look.length.saturating_sub(WINDOW);
         file.seek(SeekFrom::Start(begin))?;
         let mut text = Vec::new();
         file.take(WINDOW).read_to_end(&mut text)?;
         self.free(begin);
-        Ok(lines::read(&text))
+        let reports = self.reports(begin, &text);
+        Ok(lines::read(&text).map(|entry| NewProgress { entry, reports }))
+    }
+
+    /// The reports in this text, which begins here, that were not read yet. A last line without an end is
+    /// taken for complete only where the whole file is that line.
+    fn reports(&mut self, begin: u64, text: &[u8]) -> Vec<ProgressEntry> {
+        let known = self.read_to.saturating_sub(begin).min(text.len() as u64) as usize;
+        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let fresh = text.get(known..complete).unwrap_or_default();
+        if fresh.is_empty() {
+            let is_rewritten = known == text.len() || complete == 0;
+            let last = text.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            return if is_rewritten { lines::read_each(last) } else { Vec::new() };
+        }
+        self.read_to = begin + complete as u64;
+        lines::read_each(fresh)
     }
 
     /// The job may have replaced the file: a pipe must not block us, and a symbolic link is not followed.
@@ -127,7 +158,40 @@ mod tests {
     }
 
     fn step(file: &mut ProgressFile) -> Option<u64> {
-        file.read_new().and_then(|line| line.step)
+        file.read_new().and_then(|new| new.entry.step)
+    }
+
+    fn reported(file: &mut ProgressFile) -> Vec<u64> {
+        file.read_new().into_iter().flat_map(|new| new.reports).filter_map(|entry| entry.step).collect()
+    }
+
+    #[test]
+    fn each_line_is_one_report() {
+        let (_folder, mut file) = fresh();
+        append(&file, b"{\"step\": 1}\n{\"step\": 2}\n{\"st");
+        assert_eq!(reported(&mut file), [1, 2]);
+        append(&file, b"ep\": 3}\n{\"step\": 4}\n");
+        assert_eq!(reported(&mut file), [3, 4]);
+        append(&file, b"no report\n");
+        assert_eq!(reported(&mut file), [0_u64; 0]);
+        append(&file, b"{\"step\": 5}\n");
+        assert_eq!(reported(&mut file), [5]);
+    }
+
+    #[test]
+    fn a_rewritten_file_is_one_report_each_time() {
+        let (folder, mut file) = fresh();
+        for text in
+            ["{\"step\": 10}", "{\"step\": 11}", "{\"step\": 9}\n", "{\"step\": 8}\n", "{\"step\": 7}"]
+        {
+            fs::write(&file.path, text).unwrap();
+            let step: u64 =
+                text.trim_end().trim_end_matches('}').rsplit(' ').next().unwrap().parse().unwrap();
+            assert_eq!(reported(&mut file), [step], "{text}");
+        }
+        fs::write(folder.path().join("other"), "{\"step\": 1}\n{\"step\": 2}\n").unwrap();
+        fs::rename(folder.path().join("other"), &file.path).unwrap();
+        assert_eq!(reported(&mut file), [1, 2]);
     }
 
     #[test]

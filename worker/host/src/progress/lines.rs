@@ -1,10 +1,10 @@
 //! JSON lines as programs write them to `$COHABIT_PROGRESS`: `{"step": 120, "total": 1000, "loss": 0.41}`.
 //!
-//! Pure. Python writes `NaN` and `Infinity`, which are not JSON: such values are ignored, the rest of the
-//! line counts.
+//! Pure. Python writes `NaN` and `Infinity`, which are not JSON, and read all the same.
 
 use std::collections::BTreeMap;
 
+use cohabit_types::MetricValue;
 use serde_json::Value;
 
 /// The most metrics that are kept.
@@ -18,12 +18,17 @@ const MAX_NAME_LENGTH: usize = 100;
 pub struct ProgressEntry {
     pub step: Option<u64>,
     pub total: Option<u64>,
-    pub metrics: BTreeMap<String, f64>,
+    pub metrics: BTreeMap<String, MetricValue>,
 }
 
 /// Combines all lines of this text; later values replace earlier ones. `None` if no line can be parsed.
 pub(crate) fn read(text: &[u8]) -> Option<ProgressEntry> {
     text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).reduce(ProgressEntry::followed_by)
+}
+
+/// Each line of this text that can be parsed.
+pub(crate) fn read_each(text: &[u8]) -> Vec<ProgressEntry> {
+    text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).collect()
 }
 
 impl ProgressEntry {
@@ -38,7 +43,7 @@ impl ProgressEntry {
 }
 
 /// Adds a metric unless there are too many.
-pub(super) fn keep(metrics: &mut BTreeMap<String, f64>, name: String, value: f64) {
+pub(super) fn keep(metrics: &mut BTreeMap<String, MetricValue>, name: String, value: MetricValue) {
     if metrics.len() < MAX_METRICS || metrics.contains_key(&name) {
         metrics.insert(name, value);
     }
@@ -49,16 +54,14 @@ fn line(bytes: &[u8]) -> Option<ProgressEntry> {
     if !text.starts_with('{') {
         return None;
     }
-    let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&without_non_numbers(text)));
+    let value = serde_json::from_str(text).or_else(|_| serde_json::from_str(&with_quoted_non_numbers(text)));
     let Ok(Value::Object(fields)) = value else { return None };
     let mut line = ProgressEntry::default();
     for (name, value) in fields {
-        match (name.as_str(), value.as_f64()) {
+        match (name.as_str(), metric(&value)) {
             ("step", _) => line.step = count(&value),
             ("total", _) => line.total = count(&value),
-            (_, Some(number)) if number.is_finite() && name.len() <= MAX_NAME_LENGTH => {
-                keep(&mut line.metrics, name, number);
-            }
+            (_, Some(metric)) if name.len() <= MAX_NAME_LENGTH => keep(&mut line.metrics, name, metric),
             (_, _) => {}
         }
     }
@@ -71,8 +74,13 @@ fn count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|number| number as u64))
 }
 
-/// The text with `null` for each `NaN` and `Infinity` outside of quotes.
-fn without_non_numbers(text: &str) -> String {
+/// A number, or a text that stands for one that is not finite.
+fn metric(value: &Value) -> Option<MetricValue> {
+    value.as_f64().map(MetricValue).or_else(|| MetricValue::from_non_finite(value.as_str()?))
+}
+
+/// The text with quotes around each `NaN` and `Infinity` that has none.
+fn with_quoted_non_numbers(text: &str) -> String {
     let pieces = text.split('"').scan(false, |escaped, piece| {
         let continues = std::mem::replace(escaped, piece.ends_with('\\'));
         Some((continues, piece))
@@ -83,7 +91,7 @@ fn without_non_numbers(text: &str) -> String {
         if quoted {
             piece.to_owned()
         } else {
-            piece.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null")
+            piece.replace("-Infinity", r#""-inf""#).replace("Infinity", r#""inf""#).replace("NaN", r#""NaN""#)
         }
     });
     clean.collect::<Vec<_>>().join("\"")
@@ -93,8 +101,8 @@ fn without_non_numbers(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn metrics<const N: usize>(pairs: [(&str, f64); N]) -> BTreeMap<String, f64> {
-        pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    fn metrics<const N: usize>(pairs: [(&str, f64); N]) -> BTreeMap<String, MetricValue> {
+        pairs.into_iter().map(|(name, value)| (name.to_owned(), MetricValue(value))).collect()
     }
 
     #[test]
@@ -113,11 +121,22 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_are_ignored() {
-        let line = read(br#"{"step": 5, "loss": NaN, "norm": -Infinity, "lr": 0.1, "NaN": 2, "a\"NaN": 3}"#)
-            .unwrap();
+    fn values_that_are_not_finite_are_kept_and_texts_are_ignored() {
+        let line = read(
+            br#"{"step": 5, "loss": NaN, "norm": -Infinity, "max": Infinity, "lr": 0.1, "NaN": 2, "a\"NaN": 3,
+                "text": "NaN", "model": "vit", "none": null}"#
+                .as_slice()
+                .split(|byte| *byte == b'\n')
+                .collect::<Vec<_>>()
+                .concat()
+                .as_slice(),
+        )
+        .unwrap();
         assert_eq!(line.step, Some(5));
-        assert_eq!(line.metrics, metrics([("lr", 0.1), ("NaN", 2.0), ("a\"NaN", 3.0)]));
+        let (nan, infinity) = (f64::NAN, f64::INFINITY);
+        let odd = [("loss", nan), ("norm", -infinity), ("max", infinity), ("text", nan)];
+        let usual = [("lr", 0.1), ("NaN", 2.0), ("a\"NaN", 3.0)];
+        assert_eq!(line.metrics, metrics(odd).into_iter().chain(metrics(usual)).collect());
     }
 
     #[test]

@@ -85,6 +85,8 @@ impl ProgressTracker {
 
 #[cfg(test)]
 mod tests {
+    use cohabit_types::MetricValue;
+
     use super::*;
 
     fn at(seconds: u64) -> Time {
@@ -130,7 +132,7 @@ mod tests {
     fn metrics_stay_until_they_are_replaced() {
         let mut tracker = ProgressTracker::default();
         let metric = |name: &str, value| ProgressEntry {
-            metrics: [(name.to_owned(), value)].into(),
+            metrics: [(name.to_owned(), MetricValue(value))].into(),
             ..ProgressEntry::default()
         };
         tracker.line(at(0), metric("ignored", 0.0));
@@ -140,7 +142,10 @@ mod tests {
         tracker.line(at(2), ProgressEntry { metrics: metric("accuracy", 0.9).metrics, ..step(2) });
         let progress = tracker.progress().unwrap();
         assert_eq!((progress.step, progress.total, progress.at), (2, Some(9), at(2)));
-        assert_eq!(progress.metrics, [("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.5)].into());
+        assert_eq!(
+            progress.metrics,
+            [("accuracy".to_owned(), 0.9.into()), ("loss".to_owned(), 0.5.into())].into()
+        );
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal as _};
 use std::time::Instant;
 
 use cohabit_client::types::{JobId, JobRecord, JobState};
-use cohabit_console::{CommandError, format_number, output};
+use cohabit_console::{CommandError, output};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::render::progress_text;
+use crate::render::{metric_text, progress_text};
 
 /// The display of running jobs.
 pub(super) enum DemoDisplay {
@@ -85,11 +85,10 @@ fn set(bar: &ProgressBar, job: &JobRecord) {
 /// `RUNNING    loss 0.0412  4.2 s left`
 fn summary(job: &JobRecord) -> String {
     let progress = job.progress.as_ref();
-    let loss = progress.and_then(|progress| progress.metrics.get("loss"));
     let left = progress.filter(|_| job.state == JobState::Running).and_then(|progress| progress.remaining());
     let parts = [
         Some(format!("{:9}", job.state)),
-        loss.map(|loss| format!("loss {}", format_number(*loss))),
+        progress.and_then(metric_text),
         left.map(|left| format!("{left} left")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_client::types::{
     Array, ColocationSlowdown, ComputeLimit, Dependency, DryRun, DryRunNeighbor, DryRunPlacement,
     EnforcementRequirement, Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Share,
-    Sharing, Slowdown, Span, Spread,
+    Sharing, Slowdown, Span, Spread, StallAction,
 };
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ pub(super) struct DryRunDocument {
     up_to: Option<HostShareDocument>,
     launch: LaunchMode,
     time_limit_s: Option<f64>,
+    requeue_on_timeout: bool,
+    stall: Option<StallDocument>,
     members: Option<u64>,
     at_once: Option<u32>,
     depends_on: Vec<Dependency>,
@@ -54,6 +56,9 @@ pub(super) struct DryRunDocument {
     checkpoint: Option<String>,
     held: bool,
     slurm_env: bool,
+    partition: Option<String>,
+    stdout: Option<String>,
+    stderr: Option<String>,
     idempotency_key: String,
     fitting_nodes: Vec<String>,
     /// Null if the job would have to wait.
@@ -132,6 +137,10 @@ impl DryRunDocument {
             up_to: spec.demand.up_to.map(HostShareDocument::from),
             launch: spec.launch,
             time_limit_s: spec.time_limit.map(Span::as_secs_f64),
+            requeue_on_timeout: spec.requeue_on_timeout,
+            stall: spec
+                .stall
+                .map(|it| StallDocument { timeout_s: it.timeout.as_secs_f64(), action: it.action }),
             members: spec.array.as_ref().map(Array::len),
             at_once: spec.array.as_ref().and_then(|array| array.at_once),
             depends_on: spec.depends_on.clone(),
@@ -147,6 +156,9 @@ impl DryRunDocument {
             checkpoint: spec.checkpoint.clone(),
             held: spec.held,
             slurm_env: spec.slurm_environment,
+            partition: spec.partition.clone(),
+            stdout: spec.output.stdout.clone(),
+            stderr: spec.output.stderr.clone(),
             idempotency_key: key.to_owned(),
             fitting_nodes,
             placement: dry_run.place.as_ref().map(PlacementDocument::from),
@@ -155,6 +167,13 @@ impl DryRunDocument {
             reason: dry_run.reason.clone(),
         }
     }
+}
+
+/// When the job counts as stalled, and what follows.
+#[derive(Debug, Serialize)]
+struct StallDocument {
+    timeout_s: f64,
+    action: StallAction,
 }
 
 impl From<&DryRunPlacement> for PlacementDocument {

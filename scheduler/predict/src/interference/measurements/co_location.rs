@@ -11,6 +11,7 @@ use cohabit_types::{CO_LOCATION_COLUMNS, SharingStrategy};
 use super::csv_rows::{CsvRow, CsvRows};
 use super::error::ReadError;
 use super::format::MeasurementFormat;
+use super::slowdown::{OUT_OF_RANGE, slowdown_of};
 use crate::interference::model_family::FAMILY_NAMES;
 
 const FEASIBLE: [(&str, Feasible); 4] =
@@ -141,8 +142,9 @@ fn observed(cells: &CsvRow<'_>, member: &SetMember) -> Result<MeasuredMember, Re
     };
     let alone = positive("solo_rate", member.solo.rate)?;
     let together = positive("rate", cells.number("rate", 0.0)?)?;
+    let slowdown = slowdown_of(alone, together).ok_or_else(|| cells.wrong("rate", OUT_OF_RANGE))?;
     Ok(MeasuredMember {
-        slowdown: alone / together,
+        slowdown,
         memory: cells.number("mem", 0.0)?,
         utilization: cells.number("util", 0.0)?,
     })

@@ -13,6 +13,7 @@ use cohabit_types::ModelFamily;
 use super::csv_rows::{CsvRow, CsvRows};
 use super::error::ReadError;
 use super::format::MeasurementFormat;
+use super::slowdown::{OUT_OF_RANGE, slowdown_of};
 
 const COLUMNS: [&str; 11] =
     ["source", "gpu", "model1", "batch1", "model2", "batch2", "co1", "co2", "iso1", "iso2", "feasible"];
@@ -58,7 +59,9 @@ fn slowdown(cells: &CsvRow<'_>, alone: &str, together: &str) -> Result<MeasuredM
         let why = "it must be above 0 where 'feasible' is 1: without both rates there is no slowdown";
         cells.number(column, 0.0)?.filter(|rate| *rate > 0.0).ok_or_else(|| cells.wrong(column, why))
     };
-    Ok(MeasuredMember { slowdown: rate(alone)? / rate(together)?, ..MeasuredMember::default() })
+    let ratio = slowdown_of(rate(alone)?, rate(together)?);
+    let slowdown = ratio.ok_or_else(|| cells.wrong(together, OUT_OF_RANGE))?;
+    Ok(MeasuredMember { slowdown, ..MeasuredMember::default() })
 }
 
 /// The families of Gavel's models.

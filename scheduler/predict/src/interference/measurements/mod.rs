@@ -5,6 +5,7 @@ mod csv_rows;
 mod error;
 mod format;
 mod gavel;
+mod slowdown;
 #[cfg(test)]
 mod tests;
 

@@ -75,6 +75,7 @@ fn errors_name_line_and_column() {
         "line 3, column 'rate': 'fast': expected a number of at least 0"
     );
     assert!(changed(",64,10,8,", ",64,10,0,").starts_with("line 3, column 'rate': it must be above 0"));
+    assert!(changed(",64,10,8,", ",64,10,1e-320,").starts_with("line 3, column 'rate': it is out of range"));
     assert!(changed(",64,10,8,", ",64,,8,").starts_with("line 3, column 'solo_rate': it must be above 0"));
     assert_eq!(
         changed(",64,10,8,", ",many,10,8,"),

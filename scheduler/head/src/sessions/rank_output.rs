@@ -1,0 +1,80 @@
+//! What ranks have printed and reported: it stays with their workers, and is read there.
+
+use cohabit_actor::{AskError, ReplyTo};
+use cohabit_types::{
+    JobRecord, LogChunk, LogRequest, MetricSeries, RankId, Refusal, RefusalCode, Role, counted,
+};
+
+use super::client::{ClientSession, ending};
+use crate::driver::{Message, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+
+impl ClientSession {
+    pub(super) async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
+        let read = |reply_to| WorkerSessionMessage::ReadLog(request, reply_to);
+        self.ask_worker_of(request.rank, "log", read).await
+    }
+
+    pub(super) async fn find_metrics(&self, rank: RankId) -> Result<MetricSeries, Refusal> {
+        let read = |reply_to| WorkerSessionMessage::ReadMetrics(rank, reply_to);
+        let series = self.ask_worker_of(rank, "metrics", read).await?;
+        self.pace_answer(series.rows.len() * series.names.len().max(1) * size_of::<f64>()).await;
+        Ok(series)
+    }
+
+    /// Asks the worker on which a rank runs, or ran, if the client may read its output.
+    async fn ask_worker_of<T: Send + 'static>(
+        &self,
+        rank: RankId,
+        what: &str,
+        question: impl FnOnce(ReplyTo<Result<T, Refusal>>) -> WorkerSessionMessage,
+    ) -> Result<T, Refusal> {
+        let record = self.readable(rank).await?;
+        let found = match self.find(WorkerLookup::Rank(rank)).await? {
+            Some(found) => found,
+            None => self.find_by_record(&record, rank).await?,
+        };
+        let away = || {
+            let node = &found.node;
+            let message = format!(
+                "node {node}, which keeps the {what} of {rank}, is not connected: try again when it is back"
+            );
+            Refusal::new(RefusalCode::Unavailable, message)
+        };
+        let session = found.session.as_ref().ok_or_else(away)?;
+        session.ask(question).await.map_err(|_: AskError| away())?
+    }
+
+    /// The job's record, if the client may read its output.
+    async fn readable(&self, rank: RankId) -> Result<JobRecord, Refusal> {
+        let job = rank.attempt.job;
+        let record = self.record(job).await?;
+        if self.by.role == Role::Admin || self.by.user == record.user {
+            return Ok(record);
+        }
+        let message =
+            format!("job {job} belongs to {}: only its owner and admins may read its logs", record.user);
+        Err(Refusal::new(RefusalCode::NotAllowed, message))
+    }
+
+    /// The node of a rank that is in the history only.
+    async fn find_by_record(&self, record: &JobRecord, id: RankId) -> Result<WorkerRoute, Refusal> {
+        let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
+        let rank = attempt.and_then(|attempt| attempt.ranks.get(id.rank as usize));
+        let none = || {
+            let attempts = counted(record.attempt, "attempt", "attempts");
+            let message = format!("job {} has no rank {id}: it had {attempts}", record.id);
+            Refusal::new(RefusalCode::NotFound, message)
+        };
+        let node = rank.ok_or_else(none)?.node.clone();
+        let found = self.find(WorkerLookup::Node(node.clone())).await?;
+        Ok(found.unwrap_or(WorkerRoute { node, session: None }))
+    }
+
+    async fn find(&self, whose: WorkerLookup) -> Result<Option<WorkerRoute>, Refusal> {
+        self.session_context
+            .driver
+            .ask(|reply_to| Message::Find(whose, reply_to))
+            .await
+            .map_err(|error| ending(&error))
+    }
+}

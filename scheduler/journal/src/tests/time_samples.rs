@@ -1,0 +1,70 @@
+//! Samples of jobs that run in slices of time, of stalls, and of the signals of a stop.
+
+use cohabit_scheduler_core::Event;
+use cohabit_types::{
+    ClientRequestId, DrainRequest, JobEventKind, JobId, JobSpec, JobState, JobUpdate, MetricValue, Outcome,
+    Principal, Progress, ReasonCode, Report, Request, Role, Signal, Span, StallAction, StallPolicy,
+    StopReason, Submit, TimeLimitUpdate,
+};
+
+use super::samples::{at, rank, worker};
+
+/// A job in slices is submitted, stalls, and is stopped while its metrics are no numbers.
+pub(super) fn events() -> Vec<Event> {
+    let stall = |action| Some(StallPolicy { timeout: Span::from_secs(600), action });
+    let spec = JobSpec::command(vec!["train".into()], "/tmp".into());
+    let in_slices = JobSpec {
+        time_limit: Some(Span::from_secs(14_400)),
+        requeue_on_timeout: true,
+        stall: stall(StallAction::Requeue),
+        ..spec.clone()
+    };
+    let watched = JobSpec { stall: stall(StallAction::Warn), ..spec };
+    let submit = |spec| {
+        let submit = Submit { spec, idempotency_key: None, estimate: None };
+        let by = Principal::new("ada", Role::User);
+        Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit)))
+    };
+    let attempt = rank().attempt;
+    let values = [("loss", f64::NAN), ("norm", f64::INFINITY), ("low", f64::NEG_INFINITY), ("lr", 0.5)];
+    let metrics = values.map(|(name, value)| (name.to_owned(), MetricValue(value))).into();
+    let progress = Progress { step: 9, total: None, rate: None, metrics, at: at(5) };
+    let ended = Report::Ended {
+        rank: rank(),
+        outcome: Outcome::Signalled(Signal::TERM),
+        stopped: Some(StopReason::Stalled),
+        progress: Some(progress),
+        at: at(6),
+    };
+    let stalled = |step| Report::Stalled { attempt, quiet_for: Span::from_secs(600), step };
+    let sent = Report::SignalSent { attempt, signal: Signal::TERM };
+    let by =
+        |name: &str, role, request| Event::Client(ClientRequestId(9), Principal::new(name, role), request);
+    let limit = |limit| JobUpdate { time_limit: Some(limit), ..JobUpdate::default() };
+    let all = JobUpdate {
+        priority: Some(-2),
+        retries: Some(3),
+        begin: Some(at(9)),
+        ..limit(TimeLimitUpdate::Unlimited)
+    };
+    let updates = [all, limit(TimeLimitUpdate::Limit(Span::from_secs(60)))]
+        .map(|update| by("ada", Role::User, Request::Update(update, vec![JobId::new(4)])));
+    let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(7_200)));
+    let drain = by("root", Role::Admin, Request::Drain(DrainRequest { node: "box".into(), reason, within }));
+    let reports = [stalled(None), stalled(Some(9)), sent, ended].map(|it| Event::Report(worker(), it));
+    let requests = [submit(in_slices), submit(watched)].into_iter().chain(updates).chain([drain]);
+    requests.chain(reports).collect()
+}
+
+pub(super) fn job_event_kinds() -> [JobEventKind; 6] {
+    let attempt = JobId::new(7).attempt(1);
+    let stalled = |step| JobEventKind::Stalled { attempt, quiet_for: Span::from_secs(600), step };
+    [
+        stalled(None),
+        stalled(Some(9)),
+        JobEventKind::SignalSent { attempt, signal: Signal::USR1 },
+        JobEventKind::Stopping(attempt, StopReason::Stalled),
+        JobEventKind::Ended { state: JobState::Failed, reason: ReasonCode::Stalled },
+        JobEventKind::Updated("priority 5".into()),
+    ]
+}
