@@ -46,6 +46,22 @@ impl<T: Send + 'static> LogPrinter<T> {
         }
     }
 
+    /// Prints parts until there are no more, or reading them fails: what was read before is printed, too.
+    pub(crate) async fn print_all(
+        mut self,
+        mut next: impl AsyncFnMut() -> Result<Option<T>, CommandError>,
+    ) -> Result<(), CommandError> {
+        let ended = loop {
+            match next().await {
+                Ok(Some(part)) => self.write(part).await?,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.finish().await?;
+        ended
+    }
+
     /// Waits until everything is printed.
     pub(crate) async fn finish(mut self) -> Result<(), CommandError> {
         drop(self.queue);

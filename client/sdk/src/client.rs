@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
     ChangeResult, DrainRequest, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobUpdate, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker,
+    JobRef, JobSettings, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker,
     TokenRecord,
 };
 
@@ -115,7 +115,7 @@ impl Client {
     /// Those of the link.
     pub async fn update(
         &self,
-        update: &JobUpdate,
+        update: &JobSettings,
         jobs: &[JobId],
     ) -> Result<Vec<(JobId, ChangeResult)>, Error> {
         let mut results = Vec::with_capacity(jobs.len());

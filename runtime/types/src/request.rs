@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSpec, JobState, JobUpdate, Span, Time};
+use crate::{Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSettings, JobSpec, JobState, Span, Time};
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub enum Request {
     /// Apply this change to each of these jobs.
     Change(JobChange, Vec<JobId>),
     /// Change the settings of each of these jobs, which wait.
-    Update(JobUpdate, Vec<JobId>),
+    Update(JobSettings, Vec<JobId>),
     /// Give a node no new jobs.
     Drain(DrainRequest),
     /// Give a node jobs again.

@@ -8,9 +8,9 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate, JobUpdates, ListPage,
-    LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Order,
-    RankId, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
+    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
+    Order, RankId, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -22,7 +22,10 @@ pub trait ClientService {
     /// Applies a change to jobs; the results are in the order of the jobs.
     async fn change_jobs(change: JobChange, jobs: Vec<JobId>) -> Result<Vec<(JobId, ChangeResult)>, Refusal>;
     /// Changes the settings of jobs that wait; the results are in the order of the jobs.
-    async fn update_jobs(update: JobUpdate, jobs: Vec<JobId>) -> Result<Vec<(JobId, ChangeResult)>, Refusal>;
+    async fn update_jobs(
+        update: JobSettings,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal>;
     /// Gives a node no new jobs; answers with its name. For admins.
     async fn drain_node(drain: DrainRequest) -> Result<String, Refusal>;
     /// Gives a drained node jobs again; answers with its name. For admins.

@@ -144,8 +144,12 @@ impl HeadReader<'_> {
             (ReasonCode::Stalled, Some(_)) => {
                 let stall = self.head.submissions[&id.number].spec.stall;
                 let timeout = stall.map_or(Span::ZERO, |it| it.timeout);
-                let stalls = counted(job.node_failures, "attempt", "attempts");
-                format!("it reported no step for {timeout}; {stalls} failed through no fault of the command")
+                let lost = counted(job.node_failures, "attempt", "attempts");
+                format!(
+                    "it reported no step for {timeout}; {lost} stalled or were lost with a node, and {} may \
+                     (node-failures)",
+                    self.head.config.node_failures
+                )
             }
             (_, Some(attempt)) => match attempt.effective_stop().filter(|why| device_fault(*why).is_some()) {
                 Some(why) => format!("{}: {}{retries}", why.clause(), describe_end(attempt)),

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    ChangeResult, JobEventKind, JobId, JobPhase, JobSpec, JobUpdate, Principal, Refusal, RefusalCode, Reply,
-    TimeLimitUpdate,
+    ChangeResult, JobEventKind, JobId, JobPhase, JobSettings, JobSpec, Principal, Refusal, RefusalCode,
+    Reply, TimeLimitSetting,
 };
 
 use crate::alarm::Alarm;
@@ -16,11 +16,11 @@ use crate::requests::check_owner;
 use crate::transition::Transition;
 
 impl Transition<'_> {
-    pub(crate) fn update_all(&mut self, by: &Principal, update: &JobUpdate, jobs: &[JobId]) -> Reply {
+    pub(crate) fn update_all(&mut self, by: &Principal, update: &JobSettings, jobs: &[JobId]) -> Reply {
         Reply::Changed(jobs.iter().map(|job| (*job, self.update(by, update, *job))).collect())
     }
 
-    fn update(&mut self, by: &Principal, update: &JobUpdate, id: JobId) -> ChangeResult {
+    fn update(&mut self, by: &Principal, update: &JobSettings, id: JobId) -> ChangeResult {
         if let Some(result) = self.head.not_updated(by, update, id) {
             return result;
         }
@@ -48,7 +48,7 @@ impl Transition<'_> {
     }
 
     /// A new begin time counts for a job that has not run yet.
-    fn set_begin(&mut self, id: JobId, update: &JobUpdate) {
+    fn set_begin(&mut self, id: JobId, update: &JobSettings) {
         let Some(begin) = update.begin.filter(|_| self.head.jobs[&id].last_attempt().is_none()) else {
             return;
         };
@@ -64,11 +64,16 @@ impl Transition<'_> {
 
 impl Head {
     /// The reply to an update that changes nothing; none where it changes something.
-    pub(crate) fn not_updated(&self, by: &Principal, update: &JobUpdate, id: JobId) -> Option<ChangeResult> {
+    pub(crate) fn not_updated(
+        &self,
+        by: &Principal,
+        update: &JobSettings,
+        id: JobId,
+    ) -> Option<ChangeResult> {
         self.check_update(by, update, id).err().map(ChangeResult::Refused)
     }
 
-    fn check_update(&self, by: &Principal, update: &JobUpdate, id: JobId) -> Result<(), Refusal> {
+    fn check_update(&self, by: &Principal, update: &JobSettings, id: JobId) -> Result<(), Refusal> {
         let refused = |code, message: String| Err(Refusal::new(code, message));
         let Some(submission) = self.submissions.get(&id.number) else {
             let message = format!("there is no job {id} that waits");
@@ -93,14 +98,14 @@ impl Head {
     }
 }
 
-fn updated(spec: &JobSpec, update: &JobUpdate) -> JobSpec {
+fn updated(spec: &JobSpec, update: &JobSettings) -> JobSpec {
     let mut spec = spec.clone();
     spec.priority = update.priority.unwrap_or(spec.priority);
     spec.retry.limit = update.retries.unwrap_or(spec.retry.limit);
     spec.begin = update.begin.or(spec.begin);
     match update.time_limit {
-        Some(TimeLimitUpdate::Unlimited) => spec.time_limit = None,
-        Some(TimeLimitUpdate::Limit(limit)) => spec.time_limit = Some(limit),
+        Some(TimeLimitSetting::Unlimited) => spec.time_limit = None,
+        Some(TimeLimitSetting::Limit(limit)) => spec.time_limit = Some(limit),
         None => {}
     }
     spec

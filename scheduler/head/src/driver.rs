@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::{Effect, Event, SnapshotPart};
 use cohabit_types::{
-    ClientRequestId, JobChange, JobId, JobSpec, JobUpdate, Order, Principal, Refusal, RefusalCode, Reply,
+    ClientRequestId, JobChange, JobId, JobSettings, JobSpec, Order, Principal, Refusal, RefusalCode, Reply,
     Report, Request, Role, Span, Submit, Time, WorkerKey,
 };
 
@@ -180,7 +180,7 @@ impl Driver {
         let refused = match request {
             Request::Submit(submit) if is_limited => self.check_submission(&by.user, submit, now),
             Request::Change(change, _) if is_limited => self.check_change(&by.user, *change),
-            Request::Update(JobUpdate { priority: Some(priority), .. }, _) if is_limited => {
+            Request::Update(JobSettings { priority: Some(priority), .. }, _) if is_limited => {
                 self.parts.limits.check_priority(*priority)
             }
             Request::Submit(_)

@@ -7,6 +7,7 @@
 pub(crate) mod archived_array;
 mod record_samples;
 mod samples;
+mod script_samples;
 mod time_samples;
 
 use std::collections::BTreeSet;

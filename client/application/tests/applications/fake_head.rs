@@ -8,7 +8,7 @@ use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
     DrainRequest, DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken,
-    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, JobUpdate, JobUpdates, ListPage,
+    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage,
     LogChunk, LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
     ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role, RunnerRole, RunnerWork, Share,
     SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
@@ -450,7 +450,7 @@ impl ClientService for FakeHead {
     async fn update_jobs(
         self,
         _: Context,
-        _: JobUpdate,
+        _: JobSettings,
         _: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         not_here()

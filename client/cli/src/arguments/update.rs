@@ -1,7 +1,7 @@
 //! Arguments of `update`.
 
 use clap::{ArgGroup, Args};
-use cohabit_client::types::{Span, TimeLimitUpdate};
+use cohabit_client::types::TimeLimitSetting;
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;
@@ -19,7 +19,7 @@ pub(crate) struct UpdateArguments {
     pub(crate) priority: Option<i32>,
     /// New time limit of an attempt: 2h, 02:00:00, or 'unlimited'
     #[arg(long, short = 't', value_name = "TIME", value_parser = parse_time_limit)]
-    pub(crate) time: Option<TimeLimitUpdate>,
+    pub(crate) time: Option<TimeLimitSetting>,
     /// New number of further attempts after a failure
     #[arg(long, value_name = "COUNT")]
     pub(crate) retries: Option<u32>,
@@ -32,9 +32,9 @@ pub(crate) struct UpdateArguments {
     pub(crate) display: DisplayArguments,
 }
 
-fn parse_time_limit(text: &str) -> Result<TimeLimitUpdate, String> {
+fn parse_time_limit(text: &str) -> Result<TimeLimitSetting, String> {
     match text {
-        "unlimited" | "none" => Ok(TimeLimitUpdate::Unlimited),
-        _ => values::parse_duration(text).map(|span: Span| TimeLimitUpdate::Limit(span)),
+        "unlimited" | "none" => Ok(TimeLimitSetting::Unlimited),
+        _ => values::parse_duration(text).map(TimeLimitSetting::Limit),
     }
 }

@@ -86,19 +86,12 @@ pub(super) async fn application_logs(
 ) -> Result<ExitCode, CommandError> {
     let mut reader = ApplicationReader::new(client, root, options);
     reader.add_all().await?;
-    let mut writer = LogPrinter::start(move |line: &ProcessLine| match format {
+    let writer = LogPrinter::start(move |line: &ProcessLine| match format {
         OutputFormat::Json => print_document(line),
         OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(line),
     });
-    let ended = loop {
-        match reader.next().await {
-            Ok(Some(line)) => writer.write(line).await?,
-            Ok(None) => break Ok(ExitCode::SUCCESS),
-            Err(error) => break Err(error),
-        }
-    };
-    writer.finish().await?;
-    ended
+    writer.print_all(async || reader.next().await).await?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads the output of all jobs of an application.

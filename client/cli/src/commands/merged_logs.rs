@@ -59,21 +59,14 @@ pub(super) async fn merged_logs(
 ) -> Result<ExitCode, CommandError> {
     let mut reader = MergedReader::new(client, jobs, options);
     reader.look().await?;
-    let mut writer = LogPrinter::start(move |line: &JobLine| match format {
+    let writer = LogPrinter::start(move |line: &JobLine| match format {
         OutputFormat::Json => print_document(line),
         OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => {
             output::print_bytes(line.line.stream, &printed(line, Colour::of(line.line.stream)))
         }
     });
-    let ended = loop {
-        match reader.next().await {
-            Ok(Some(line)) => writer.write(line).await?,
-            Ok(None) => break Ok(ExitCode::SUCCESS),
-            Err(error) => break Err(error),
-        }
-    };
-    writer.finish().await?;
-    ended
+    writer.print_all(async || reader.next().await).await?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads the output of several jobs.

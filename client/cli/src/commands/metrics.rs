@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use super::job_reference::resolve;
 use crate::arguments::MetricsArguments;
 use crate::endpoint::connect;
-use crate::render::metrics::{AttemptSeries, MetricsDocument, csv, plot, summary};
+use crate::render::metrics::{AttemptSeries, MetricsDocument, csv, names, plot, summary};
 
 /// The most jobs and members whose metrics one command reads.
 const MOST_JOBS: usize = 10_000;
@@ -95,7 +95,9 @@ async fn read(
 /// Leaves out the metrics that were not asked for.
 fn keep_named(all: &mut Vec<AttemptSeries>, wanted: &[String]) -> Result<(), CommandError> {
     let known = names(all);
-    if let Some(unknown) = wanted.iter().find(|name| !known.contains(name)).filter(|_| !all.is_empty()) {
+    if let Some(unknown) =
+        wanted.iter().find(|name| !known.contains(&name.as_str())).filter(|_| !all.is_empty())
+    {
         let known = known.join(", ");
         let message = format!("no metric is named '{unknown}': there are {known}");
         return Err(CommandError::new(CommandErrorKind::Impossible("not_found"), message));
@@ -107,22 +109,11 @@ fn keep_named(all: &mut Vec<AttemptSeries>, wanted: &[String]) -> Result<(), Com
     Ok(())
 }
 
-/// The names of all metrics, each once.
-fn names(all: &[AttemptSeries]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in all.iter().flat_map(|it| &it.series.names) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
-}
-
 fn nothing_reported(records: &[JobRecord]) -> String {
-    let remedy = "a program reports metrics by writing lines such as {\"step\": 120, \"loss\": 0.41} to the file that \
-                  $COHABIT_PROGRESS names";
     match records.iter().all(|it| it.state.phase() == JobPhase::Waiting) {
         true => "nothing has started yet".to_owned(),
-        false => format!("no metrics: {remedy}"),
+        false => "no metrics: a program reports them by writing lines such as {\"step\": 120, \"loss\": 0.41} to the file \
+                  that $COHABIT_PROGRESS names, and they are kept as long as its output (log-retention)"
+            .to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::{ChangeResult, JobId, JobUpdate};
+use cohabit_client::types::{ChangeResult, JobId, JobSettings};
 use cohabit_console::{CommandError, output, printable_line, with_schema};
 use jiff::Zoned;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::endpoint::connect;
 
 pub(super) async fn update(arguments: UpdateArguments) -> Result<ExitCode, CommandError> {
     let begin = arguments.begin.map(|begin| begin.resolve(&Zoned::now())).transpose();
-    let update = JobUpdate {
+    let update = JobSettings {
         priority: arguments.priority,
         time_limit: arguments.time,
         retries: arguments.retries,
@@ -44,7 +44,7 @@ struct UpdateDocument {
 }
 
 fn print_results(
-    update: &JobUpdate,
+    update: &JobSettings,
     results: &[(JobId, ChangeResult)],
     format: OutputFormat,
 ) -> Result<(), CommandError> {

@@ -50,7 +50,7 @@ pub(crate) fn jobs_table(
         ColumnSet::Usual => &USUAL,
         ColumnSet::Wide => &WIDE,
     };
-    let parameters = ParameterColumns::of(jobs);
+    let parameters = ParameterColumns::of(jobs.iter().filter_map(|job| job.labels.entry.as_deref()));
     let of_entries = parameters.headings();
     let headings: Vec<&str> = headings.iter().copied().chain(of_entries.iter().map(String::as_str)).collect();
     let mut table = table::table(&headings, screen);
@@ -59,7 +59,7 @@ pub(crate) fn jobs_table(
         if columns == ColumnSet::Wide {
             add_wide_cells(&mut row, job, zone);
         }
-        for text in parameters.cells(job) {
+        for text in parameters.cells(job.labels.entry.as_deref()) {
             row.add_cell(cell(text));
         }
         table.add_row(row);

@@ -36,8 +36,6 @@ mod application_tests;
 #[cfg(test)]
 pub(crate) mod hostile_text;
 #[cfg(test)]
-mod parameters_tests;
-#[cfg(test)]
 pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

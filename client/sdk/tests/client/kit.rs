@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSpec, JobState,
-    JobUpdate, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice,
-    Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker,
-    Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSettings,
+    JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries,
+    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode,
+    RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 pub(crate) enum Call {
     Submit(Box<JobSpec>, Option<String>),
     ChangeJobs(JobChange, Vec<JobId>),
-    UpdateJobs(JobUpdate, Vec<JobId>),
+    UpdateJobs(JobSettings, Vec<JobId>),
     DrainNode(String),
     ResumeNode(String),
     UnbindNode(String),
@@ -277,7 +277,7 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     async fn update_jobs(
         self,
         _: Context,
-        update: JobUpdate,
+        update: JobSettings,
         jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         let turn = self.turn(Call::UpdateJobs(update, jobs)).await?;

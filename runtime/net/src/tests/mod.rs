@@ -14,7 +14,7 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter,
     FollowMode, HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobRevision, JobSpec, JobUpdate, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
+    JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
     LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
     RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt,
     TaskListing, TokenRecord, UpdateCursor, WorkerKey,
@@ -187,7 +187,7 @@ impl ClientService for ClientHandler {
     async fn update_jobs(
         self,
         _: Context,
-        _: JobUpdate,
+        _: JobSettings,
         _: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         Err(unasked())

@@ -1,13 +1,13 @@
 //! Updates of jobs that wait.
 
 use cohabit_types::{
-    Array, ChangeResult, IndexRange, JobEventKind, JobId, JobSpec, JobState, JobUpdate, Principal,
-    RefusalCode, Reply, Request, Span, TimeLimitUpdate,
+    Array, ChangeResult, IndexRange, JobEventKind, JobId, JobSettings, JobSpec, JobState, Principal,
+    RefusalCode, Reply, Request, Span, TimeLimitSetting,
 };
 
 use super::kit::*;
 
-fn update(test: &mut TestHead, by: Principal, update: JobUpdate, job: JobId) -> ChangeResult {
+fn update(test: &mut TestHead, by: Principal, update: JobSettings, job: JobId) -> ChangeResult {
     match test.request(by, Request::Update(update, vec![job])) {
         Reply::Changed(results) => results.into_iter().next().unwrap().1,
         other => panic!("{other:?}"),
@@ -21,8 +21,8 @@ fn refused(result: ChangeResult) -> RefusalCode {
     }
 }
 
-fn priority(priority: i32) -> JobUpdate {
-    JobUpdate { priority: Some(priority), ..JobUpdate::default() }
+fn priority(priority: i32) -> JobSettings {
+    JobSettings { priority: Some(priority), ..JobSettings::default() }
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn time_limit_retries_and_begin_time_count_from_the_next_attempt_on() {
     let mut test = TestHead::with_devices(1);
     let held = test.submit(JobSpec { held: true, time_limit: Some(Span::from_secs(60)), ..gpus(1) });
     let begin = test.now + Span::from_secs(100);
-    let new = JobUpdate {
-        time_limit: Some(TimeLimitUpdate::Limit(Span::from_secs(7_200))),
+    let new = JobSettings {
+        time_limit: Some(TimeLimitSetting::Limit(Span::from_secs(7_200))),
         retries: Some(3),
         begin: Some(begin),
         priority: None,
@@ -54,7 +54,7 @@ fn time_limit_retries_and_begin_time_count_from_the_next_attempt_on() {
     assert_eq!(test.state(held), JobState::Pending);
     test.after(Span::from_secs(100));
     assert_eq!(test.state(held), JobState::Running);
-    let unlimited = JobUpdate { time_limit: Some(TimeLimitUpdate::Unlimited), ..JobUpdate::default() };
+    let unlimited = JobSettings { time_limit: Some(TimeLimitSetting::Unlimited), ..JobSettings::default() };
     assert_eq!(refused(update(&mut test, ada(), unlimited, held)), RefusalCode::WrongState);
 }
 
@@ -70,6 +70,6 @@ fn an_array_is_updated_as_a_whole_and_only_by_its_owner() {
     assert_eq!(refused(update(&mut test, ada(), priority(1), JobId::new(99))), RefusalCode::NotFound);
     assert_eq!(update(&mut test, root(), priority(9), array), ChangeResult::Done);
     assert_eq!(test.record(member).priority, 9);
-    let bad = JobUpdate { time_limit: Some(TimeLimitUpdate::Limit(Span::ZERO)), ..JobUpdate::default() };
+    let bad = JobSettings { time_limit: Some(TimeLimitSetting::Limit(Span::ZERO)), ..JobSettings::default() };
     assert_eq!(refused(update(&mut test, ada(), bad, array)), RefusalCode::Invalid);
 }

@@ -10,7 +10,7 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
-    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate,
+    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
     JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
     ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
     TokenRecord, UpdateCursor,
@@ -117,7 +117,7 @@ impl ClientService for ApplicationSession {
     async fn update_jobs(
         self,
         _: Context,
-        _: JobUpdate,
+        _: JobSettings,
         _: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         self.refusal("update jobs")

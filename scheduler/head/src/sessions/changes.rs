@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cohabit_scheduler_core::SnapshotPart;
 use cohabit_types::{
-    Bytes, ChangeResult, DrainRequest, JobChange, JobId, JobSpec, JobUpdate, Refusal, RefusalCode, Reply,
+    Bytes, ChangeResult, DrainRequest, JobChange, JobId, JobSettings, JobSpec, Refusal, RefusalCode, Reply,
     Request, Submit, SubmitReceipt, counted,
 };
 
@@ -69,7 +69,7 @@ impl ClientSession {
     /// Changes the settings of these jobs, each once.
     pub(super) async fn update(
         self,
-        update: JobUpdate,
+        update: JobSettings,
         mut jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         check_ids(&jobs)?;

@@ -12,9 +12,10 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdate, JobUpdates, ListPage,
-    LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal,
-    RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
+    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
+    Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
+    UpdateCursor,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -80,7 +81,7 @@ impl ClientService for ClientSession {
     async fn update_jobs(
         self,
         _: Context,
-        update: JobUpdate,
+        update: JobSettings,
         jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         self.update(update, jobs).await

@@ -10,38 +10,28 @@ use crate::driver::{Message, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 
 impl ClientSession {
     pub(super) async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
+        let route = self.route_to_worker_of(request.rank).await?;
         let read = |reply_to| WorkerSessionMessage::ReadLog(request, reply_to);
-        self.ask_worker_of(request.rank, "log", read).await
+        ask_worker(&route, request.rank, "log", read).await
     }
 
     pub(super) async fn find_metrics(&self, rank: RankId) -> Result<MetricSeries, Refusal> {
+        let route = self.route_to_worker_of(rank).await?;
+        // A series is large and, unlike a log, comes at once: a user holds few of them in the head.
+        let _permit = self.query_permit().await;
         let read = |reply_to| WorkerSessionMessage::ReadMetrics(rank, reply_to);
-        let series = self.ask_worker_of(rank, "metrics", read).await?;
+        let series = ask_worker(&route, rank, "metrics", read).await?;
         self.pace_answer(series.rows.len() * series.names.len().max(1) * size_of::<f64>()).await;
         Ok(series)
     }
 
-    /// Asks the worker on which a rank runs, or ran, if the client may read its output.
-    async fn ask_worker_of<T: Send + 'static>(
-        &self,
-        rank: RankId,
-        what: &str,
-        question: impl FnOnce(ReplyTo<Result<T, Refusal>>) -> WorkerSessionMessage,
-    ) -> Result<T, Refusal> {
+    /// The worker on which a rank runs, or ran, if the client may read its output.
+    async fn route_to_worker_of(&self, rank: RankId) -> Result<WorkerRoute, Refusal> {
         let record = self.readable(rank).await?;
-        let found = match self.find(WorkerLookup::Rank(rank)).await? {
-            Some(found) => found,
-            None => self.find_by_record(&record, rank).await?,
-        };
-        let away = || {
-            let node = &found.node;
-            let message = format!(
-                "node {node}, which keeps the {what} of {rank}, is not connected: try again when it is back"
-            );
-            Refusal::new(RefusalCode::Unavailable, message)
-        };
-        let session = found.session.as_ref().ok_or_else(away)?;
-        session.ask(question).await.map_err(|_: AskError| away())?
+        match self.find(WorkerLookup::Rank(rank)).await? {
+            Some(found) => Ok(found),
+            None => self.find_by_record(&record, rank).await,
+        }
     }
 
     /// The job's record, if the client may read its output.
@@ -77,4 +67,21 @@ impl ClientSession {
             .await
             .map_err(|error| ending(&error))
     }
+}
+
+async fn ask_worker<T: Send + 'static>(
+    route: &WorkerRoute,
+    rank: RankId,
+    what: &str,
+    question: impl FnOnce(ReplyTo<Result<T, Refusal>>) -> WorkerSessionMessage,
+) -> Result<T, Refusal> {
+    let away = || {
+        let node = &route.node;
+        let message = format!(
+            "node {node}, which keeps the {what} of {rank}, is not connected: try again when it is back"
+        );
+        Refusal::new(RefusalCode::Unavailable, message)
+    };
+    let session = route.session.as_ref().ok_or_else(away)?;
+    session.ask(question).await.map_err(|_: AskError| away())?
 }

@@ -2,9 +2,9 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    DrainRequest, Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, JobUpdate,
-    LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId,
-    RefusalCode, Report, Role, Share, Span, UpdateCursor,
+    DrainRequest, Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSettings,
+    JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData,
+    Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -80,7 +80,7 @@ fn questions(job: JobId) -> Vec<Question> {
         },
         Question::DrainNode { drain: DrainRequest::new(name.clone()) },
         Question::UpdateJobs {
-            update: JobUpdate { priority: Some(-1), ..JobUpdate::default() },
+            update: JobSettings { priority: Some(-1), ..JobSettings::default() },
             jobs: vec![job],
         },
         Question::ResumeNode { name: name.clone() },

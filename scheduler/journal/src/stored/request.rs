@@ -30,18 +30,18 @@ pub(crate) enum StoredRole {
 pub(crate) enum StoredRequest {
     Submit(#[serde(with = "As::<Box<StoredSubmit>>")] Box<types::Submit>),
     Change(#[serde(with = "As::<StoredJobChange>")] types::JobChange, Vec<JobId>),
-    Update(#[serde(with = "As::<StoredJobUpdate>")] types::JobUpdate, Vec<JobId>),
+    Update(#[serde(with = "As::<StoredJobSettings>")] types::JobSettings, Vec<JobId>),
     Drain(#[serde(with = "As::<DrainForm>")] types::DrainRequest),
     Resume(String),
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "types::JobUpdate")]
-pub(crate) struct StoredJobUpdate {
+#[serde(remote = "types::JobSettings")]
+pub(crate) struct StoredJobSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priority: Option<i32>,
-    #[serde(with = "As::<Option<StoredTimeLimitUpdate>>", default, skip_serializing_if = "Option::is_none")]
-    time_limit: Option<types::TimeLimitUpdate>,
+    #[serde(with = "As::<Option<StoredTimeLimitSetting>>", default, skip_serializing_if = "Option::is_none")]
+    time_limit: Option<types::TimeLimitSetting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retries: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,8 +49,8 @@ pub(crate) struct StoredJobUpdate {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "types::TimeLimitUpdate", rename_all = "snake_case")]
-pub(crate) enum StoredTimeLimitUpdate {
+#[serde(remote = "types::TimeLimitSetting", rename_all = "snake_case")]
+pub(crate) enum StoredTimeLimitSetting {
     Unlimited,
     Limit(Span),
 }
@@ -124,8 +124,8 @@ shape_of! {
     StoredPrincipal => types::Principal,
     StoredRole => types::Role,
     StoredRequest => types::Request,
-    StoredJobUpdate => types::JobUpdate,
-    StoredTimeLimitUpdate => types::TimeLimitUpdate,
+    StoredJobSettings => types::JobSettings,
+    StoredTimeLimitSetting => types::TimeLimitSetting,
     StoredSubmit => types::Submit,
     StoredEstimate => types::Estimate,
     StoredJobChange => types::JobChange,

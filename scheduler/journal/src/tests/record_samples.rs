@@ -5,7 +5,8 @@ use cohabit_types::{
     JobState, Outcome, RankRecord, ReasonCode, Share, Signal, Slowdown, Span, StopReason, TrainingSpec,
 };
 
-use super::samples::{at, code, demands, gpu, output_files, progress};
+use super::samples::{at, code, demands, gpu, progress};
+use super::script_samples::output_files;
 
 /// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot,
 /// of a child of an application, of one of which earlier runs tell something, of a command that has to be

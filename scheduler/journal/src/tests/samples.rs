@@ -10,15 +10,15 @@ use cohabit_types::{
     DeviceKind, DeviceSharing, DrainRequest, Enforcement, EnforcementRequirement, Entrypoint, Estimate,
     GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, HostShare, Incarnation, IndexRange,
     Inventory, Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode,
-    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, OutputFiles, PeerPath,
-    PipelineStage, Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report,
-    Request, RetryPolicy, Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown,
-    Span, Spread, StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
+    LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement,
+    PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy,
+    Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread,
+    StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
 };
 use uuid::Uuid;
 
 use super::archived_array::archived_array;
-use super::time_samples;
+use super::{script_samples, time_samples};
 
 pub(super) const fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
@@ -79,19 +79,7 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Restored(archived_array().1.content));
     events.extend(events_of_host_shares());
     events.extend(time_samples::events());
-    let spec = JobSpec {
-        partition: Some("gpu".into()),
-        output: output_files(),
-        ..JobSpec::command(vec!["./train.sh".into()], "/home/ada".into())
-    };
-    let submit = Submit { spec, idempotency_key: None, estimate: None };
-    let by = Principal::new("ada", Role::User);
-    events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
-    let entries = vec!["seed 1".into(), r#"{"lr":0.1}"#.into()];
-    let array = Some(Array::from(0..=1));
-    let spec = JobSpec { entries, array, ..JobSpec::command(vec!["train".into(), "{}".into()], "/".into()) };
-    let submit = Submit { spec, idempotency_key: None, estimate: None };
-    events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
+    events.extend(script_samples::events());
     events
 }
 
@@ -127,11 +115,6 @@ fn events_of_host_shares() -> [Event; 4] {
         plan(allot),
         Event::Report(worker(), Report::Allotted { attempt: job.attempt(1), host }),
     ]
-}
-
-/// Files for the output of a job.
-pub(super) fn output_files() -> OutputFiles {
-    OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
 }
 
 fn program() -> CodeSnapshot {

@@ -2,9 +2,9 @@
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    ClientRequestId, DrainRequest, JobEventKind, JobId, JobSpec, JobState, JobUpdate, MetricValue, Outcome,
+    ClientRequestId, DrainRequest, JobEventKind, JobId, JobSettings, JobSpec, JobState, MetricValue, Outcome,
     Principal, Progress, ReasonCode, Report, Request, Role, Signal, Span, StallAction, StallPolicy,
-    StopReason, Submit, TimeLimitUpdate,
+    StopReason, Submit, TimeLimitSetting,
 };
 
 use super::samples::{at, rank, worker};
@@ -40,14 +40,14 @@ pub(super) fn events() -> Vec<Event> {
     let sent = Report::SignalSent { attempt, signal: Signal::TERM };
     let by =
         |name: &str, role, request| Event::Client(ClientRequestId(9), Principal::new(name, role), request);
-    let limit = |limit| JobUpdate { time_limit: Some(limit), ..JobUpdate::default() };
-    let all = JobUpdate {
+    let limit = |limit| JobSettings { time_limit: Some(limit), ..JobSettings::default() };
+    let all = JobSettings {
         priority: Some(-2),
         retries: Some(3),
         begin: Some(at(9)),
-        ..limit(TimeLimitUpdate::Unlimited)
+        ..limit(TimeLimitSetting::Unlimited)
     };
-    let updates = [all, limit(TimeLimitUpdate::Limit(Span::from_secs(60)))]
+    let updates = [all, limit(TimeLimitSetting::Limit(Span::from_secs(60)))]
         .map(|update| by("ada", Role::User, Request::Update(update, vec![JobId::new(4)])));
     let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(7_200)));
     let drain = by("root", Role::Admin, Request::Drain(DrainRequest { node: "box".into(), reason, within }));

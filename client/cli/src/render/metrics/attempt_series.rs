@@ -24,7 +24,7 @@ impl AttemptSeries {
 }
 
 /// The names of all metrics, each once, in the order in which they appeared.
-pub(super) fn names(all: &[AttemptSeries]) -> Vec<&str> {
+pub(crate) fn names(all: &[AttemptSeries]) -> Vec<&str> {
     let mut names = Vec::new();
     for name in all.iter().flat_map(|it| &it.series.names) {
         if !names.contains(&name.as_str()) {

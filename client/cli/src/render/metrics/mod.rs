@@ -8,7 +8,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::attempt_series::AttemptSeries;
+pub(crate) use self::attempt_series::{AttemptSeries, names};
 pub(crate) use self::csv_text::csv;
 pub(crate) use self::document::MetricsDocument;
 pub(crate) use self::plot::plot;

@@ -1,0 +1,31 @@
+//! Samples of what scripts and files give a job: a label, files for its output, and entries.
+
+use cohabit_scheduler_core::Event;
+use cohabit_types::{Array, ClientRequestId, JobSpec, OutputFiles, Principal, Request, Role, Submit};
+
+/// Files for the output of a job.
+pub(super) fn output_files() -> OutputFiles {
+    OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
+}
+
+/// A script with files for its output, and an array of two entries.
+pub(super) fn events() -> [Event; 2] {
+    let script = JobSpec {
+        partition: Some("gpu".into()),
+        output: output_files(),
+        ..JobSpec::command(vec!["./train.sh".into()], "/home/ada".into())
+    };
+    let entries = JobSpec {
+        entries: vec!["seed 1".into(), r#"{"lr":0.1}"#.into()],
+        array: Some(Array::from(0..=1)),
+        ..JobSpec::command(vec!["train".into(), "{}".into()], "/".into())
+    };
+    [script, entries].map(|spec| {
+        let submit = Submit { spec, idempotency_key: None, estimate: None };
+        Event::Client(
+            ClientRequestId(9),
+            Principal::new("ada", Role::User),
+            Request::Submit(Box::new(submit)),
+        )
+    })
+}
