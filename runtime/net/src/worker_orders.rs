@@ -1,6 +1,8 @@
 //! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
 
-use cohabit_types::{LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode};
+use cohabit_types::{
+    CheckpointPiece, CheckpointQuery, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode,
+};
 use cohabit_wire::{WorkerServiceClient, v4};
 use tarpc::client::RpcError;
 use tarpc::context::Context;
@@ -60,6 +62,24 @@ impl WorkerOrders {
                 Ok(Err(Refusal::new(RefusalCode::NotFound, message)))
             }
             VersionedClient::V5(worker) => worker.read_metrics(context, rank).await,
+        }
+    }
+
+    /// A piece of the checkpoints of a job that the worker keeps. One of protocol 4 gives none away.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn read_checkpoints(
+        &self,
+        context: Context,
+        query: CheckpointQuery,
+    ) -> Result<Result<CheckpointPiece, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => {
+                let message = "its worker is of release 0.1, which carries no checkpoints: upgrade it";
+                Ok(Err(Refusal::new(RefusalCode::Unavailable, message)))
+            }
+            VersionedClient::V5(worker) => worker.read_checkpoints(context, query).await,
         }
     }
 }

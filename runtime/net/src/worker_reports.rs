@@ -1,6 +1,8 @@
 //! Calls of a worker to its head, in the protocol of the head: whoever makes them sees only today's.
 
-use cohabit_types::{CodeRequest, ContentPiece, Refusal, RefusalCode, Report};
+use cohabit_types::{
+    CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, Refusal, RefusalCode, Report,
+};
 use cohabit_wire::{HeadServiceClient, v4};
 use tarpc::client::RpcError;
 use tarpc::context::Context;
@@ -55,6 +57,25 @@ impl WorkerReports {
                 Ok(Err(Refusal::new(RefusalCode::Invalid, message)))
             }
             VersionedClient::V5(head) => head.read_code(context, request).await,
+        }
+    }
+
+    /// A piece of the checkpoints of a job that are on another node, for an attempt that is to start here. A
+    /// head of protocol 4 carries none.
+    ///
+    /// # Errors
+    /// As for [`WorkerReports::report`].
+    pub async fn read_checkpoints(
+        &self,
+        context: Context,
+        request: CheckpointRequest,
+    ) -> Result<Result<CheckpointPiece, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => {
+                let message = "the head is too old to carry checkpoints: upgrade it";
+                Ok(Err(Refusal::new(RefusalCode::Invalid, message)))
+            }
+            VersionedClient::V5(head) => head.read_checkpoints(context, request).await,
         }
     }
 }

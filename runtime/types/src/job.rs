@@ -55,7 +55,8 @@ pub struct JobSpec {
     pub model: Option<ModelDescription>,
     /// Training iterations, where the user knows them.
     pub iterations: Option<u64>,
-    /// Directory for checkpoints; without it the worker makes one that all attempts on it share.
+    /// Directory for checkpoints, where [`CHECKPOINT_JOB`] stands for the job; without it each worker keeps one
+    /// for the job, and they are carried to the node of its next attempt.
     pub checkpoint: Option<String>,
     /// Whether it waits for a release before it may run.
     pub held: bool,
@@ -111,7 +112,17 @@ pub enum DependencyKind {
     AfterNotOk,
 }
 
+/// What stands for the number of the job in the path of its directory for checkpoints, with the index of a
+/// member of an array: `12` or `12.5`.
+pub const CHECKPOINT_JOB: &str = "%j";
+
 impl JobSpec {
+    /// The directory for the checkpoints of this job, if the specification names one.
+    #[must_use]
+    pub fn checkpoint_of(&self, job: JobId) -> Option<String> {
+        self.checkpoint.as_ref().map(|folder| folder.replace(CHECKPOINT_JOB, &job.to_string()))
+    }
+
     /// How many jobs it stands for: the members of an array, or one.
     #[must_use]
     pub fn members(&self) -> u64 {

@@ -7,8 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, Bytes, DeviceId, Enforcement, HostShare, JobId, JobState, Outcome, PlanRequestId, RankId,
-    ReasonCode, Share, Signal, Span, StopReason, Time,
+    AttemptId, Bytes, CheckpointResult, CheckpointSource, DeviceId, Enforcement, HostShare, JobId, JobState,
+    Outcome, PlanRequestId, RankId, ReasonCode, Share, Signal, Span, StopReason, Time,
 };
 
 /// One thing that happened to a job.
@@ -104,6 +104,17 @@ pub enum JobEventKind {
         quiet_for: Span,
         /// The latest step, if there was one.
         step: Option<u64>,
+    },
+    /// What the attempt has found of the checkpoints that were on another node.
+    Checkpoints {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// The name of its node.
+        node: String,
+        /// Where they were.
+        source: CheckpointSource,
+        /// What came of them.
+        result: CheckpointResult,
     },
     /// The attempt is being stopped.
     Stopping(AttemptId, StopReason),
@@ -241,6 +252,9 @@ impl fmt::Display for JobEventKind {
             }
             JobEventKind::SignalSent { attempt, signal } => {
                 write!(f, "attempt {} was sent {signal}", attempt.attempt)
+            }
+            JobEventKind::Checkpoints { attempt, node, source, result } => {
+                f.write_str(&source.describe(result, attempt.attempt, node))
             }
             JobEventKind::Stopping(attempt, why) => {
                 write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())

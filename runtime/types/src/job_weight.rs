@@ -1,8 +1,9 @@
 //! How many bytes a job specification or a record takes, about: what limits are held against.
 
 use crate::{
-    ApplicationWork, Cause, Command, Enforcement, Entrypoint, JobEvent, JobEventKind, JobLabels, JobRecord,
-    JobSpec, ModelDescription, Outcome, OutputFiles, RankRecord, RunnerWork, TrainingSpec,
+    ApplicationWork, Cause, CheckpointResult, Command, Enforcement, Entrypoint, JobEvent, JobEventKind,
+    JobLabels, JobRecord, JobSpec, ModelDescription, Outcome, OutputFiles, RankRecord, RunnerWork,
+    TrainingSpec,
 };
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
@@ -78,8 +79,8 @@ impl JobRecord {
         let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
         let optional = [&self.group, &self.shell_command, &self.trained.model, &self.trained.precision];
         let folder = self.code.as_ref().map(|code| &code.folder);
-        let JobLabels { partition, output, entry } = &self.labels;
-        let labels = partition.iter().chain(entry).chain(output.paths());
+        let JobLabels { partition, output, entry, checkpoint } = &self.labels;
+        let labels = partition.iter().chain(entry).chain(checkpoint).chain(output.paths());
         let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
         let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
         size_of::<JobRecord>()
@@ -114,8 +115,8 @@ impl JobRecord {
 
 impl JobLabels {
     fn brief(&mut self) {
-        let JobLabels { partition, output: OutputFiles { stdout, stderr }, entry } = self;
-        for text in [partition, stdout, stderr, entry] {
+        let JobLabels { partition, output: OutputFiles { stdout, stderr }, entry, checkpoint } = self;
+        for text in [partition, stdout, stderr, entry, checkpoint] {
             text.iter_mut().for_each(shorten);
         }
     }
@@ -148,6 +149,13 @@ impl JobEventKind {
             | JobEventKind::Allotted { why: text, .. }
             | JobEventKind::Updated(text)
             | JobEventKind::PlanDropped(text) => item(text),
+            JobEventKind::Checkpoints { node, source, result, .. } => {
+                let why = match result {
+                    CheckpointResult::Carried(_) => 0,
+                    CheckpointResult::Missing(why) => item(why),
+                };
+                item(node) + item(&source.node) + why
+            }
             JobEventKind::RankEnded { outcome, .. } => outcome.weight(),
             JobEventKind::Shares { enforcement: Enforcement::Unenforced(text), .. } => item(text),
             JobEventKind::Submitted

@@ -10,6 +10,7 @@ mod application;
 mod array;
 mod array_entries;
 mod bandwidth;
+mod checkpoints;
 mod code;
 mod colocation;
 mod content_hash;
@@ -68,6 +69,10 @@ pub use application::{
 pub use array::{Array, IndexRange};
 pub use array_entries::{ENTRY_VARIABLE, LONGEST_ENTRY};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
+pub use checkpoints::{
+    CHECKPOINT_PIECE_BYTES, CheckpointPiece, CheckpointQuery, CheckpointRequest, CheckpointResult,
+    CheckpointSource,
+};
 pub use code::{CodeRequest, CodeSnapshot, ContentPiece, PIECE_BYTES};
 pub use colocation::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};
 pub use content_hash::{ContentHash, ParseHashError};
@@ -91,7 +96,7 @@ pub use inspection::{
 };
 pub use interference_models::{ModelChoice, ModelRecord, Models};
 pub use isolation::{AccountKey, Isolation, UserIsolation};
-pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
+pub use job::{CHECKPOINT_JOB, Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};
 pub use job_settings::{JobSettings, TimeLimitSetting};

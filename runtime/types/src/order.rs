@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApplicationCredentials, ApplicationPlace, AttemptId, DeviceId, HostShare, JobSpec, RankId, Rendezvous,
-    Role, Share,
+    ApplicationCredentials, ApplicationPlace, AttemptId, CheckpointSource, DeviceId, HostShare, JobSpec,
+    RankId, Rendezvous, Role, Share,
 };
 
 /// An order of the head to a worker. An order that names an attempt is fenced by it.
@@ -62,6 +62,9 @@ pub struct RunOrder {
     pub application: Option<ApplicationCredentials>,
     /// Where the processes of an application run, if it is a part of one.
     pub place: Option<ApplicationPlace>,
+    /// Where the checkpoints of earlier attempts are, if they are kept by workers, and by another one.
+    #[serde(default)]
+    pub checkpoints: Option<CheckpointSource>,
 }
 
 /// One rank to start.

@@ -91,6 +91,8 @@ pub struct JobLabels {
     pub output: OutputFiles,
     /// The text of this member, if it is one of an array from a file.
     pub entry: Option<String>,
+    /// The directory for checkpoints that it names; without one its workers keep them.
+    pub checkpoint: Option<String>,
 }
 
 impl JobLabels {
@@ -104,7 +106,8 @@ impl JobLabels {
     #[must_use]
     pub fn of(spec: &JobSpec, id: JobId) -> JobLabels {
         let entry = spec.entry(id.index).cloned();
-        JobLabels { partition: spec.partition.clone(), output: spec.output.clone(), entry }
+        let checkpoint = spec.checkpoint_of(id);
+        JobLabels { partition: spec.partition.clone(), output: spec.output.clone(), entry, checkpoint }
     }
 }
 

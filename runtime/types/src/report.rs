@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptId, AttemptProgress, ColocationSample, Condition, DeviceId, DeviceTelemetry, Enforcement,
-    HostShare, Outcome, Progress, RankId, Signal, Span, StopReason, Time,
+    AttemptId, AttemptProgress, CheckpointResult, CheckpointSource, ColocationSample, Condition, DeviceId,
+    DeviceTelemetry, Enforcement, HostShare, Outcome, Progress, RankId, Signal, Span, StopReason, Time,
 };
 
 /// From worker to head.
@@ -74,6 +74,16 @@ pub enum Report {
         attempt: AttemptId,
         /// Which signal.
         signal: Signal,
+    },
+    /// What the ranks of an attempt have found here of the checkpoints that were on another node. Sent before
+    /// they start, and again over each new link.
+    Checkpoints {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Where they were.
+        source: CheckpointSource,
+        /// What came of them.
+        result: CheckpointResult,
     },
     /// What the ranks of an attempt may use together here since an [`Order::Allot`](crate::Order::Allot): as
     /// ordered, or what is in force still where it could not be changed.

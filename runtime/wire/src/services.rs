@@ -7,10 +7,11 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
-    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
-    Order, RankId, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
+    DrainRequest, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice,
+    Models, NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -104,6 +105,8 @@ pub trait HeadService {
     async fn heartbeat();
     /// A piece of the code of a job that has a rank on this worker.
     async fn read_code(request: CodeRequest) -> Result<ContentPiece, Refusal>;
+    /// A piece of the checkpoints of a job that are on another node, for an attempt that is to start here.
+    async fn read_checkpoints(request: CheckpointRequest) -> Result<CheckpointPiece, Refusal>;
 }
 
 /// Head to worker.
@@ -116,4 +119,6 @@ pub trait WorkerService {
     async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
     /// The metrics of a rank over its steps.
     async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
+    /// A piece of the checkpoints of a job that this worker keeps.
+    async fn read_checkpoints(query: CheckpointQuery) -> Result<CheckpointPiece, Refusal>;
 }

@@ -24,6 +24,7 @@ mod application_nodes;
 mod applications;
 mod archive;
 mod archived_submission;
+mod checkpoints;
 mod code;
 mod deadlines;
 mod dependencies;

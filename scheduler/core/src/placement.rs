@@ -80,14 +80,22 @@ impl Head {
     ) -> Vec<(WorkerKey, RunOrder)> {
         let submission = &self.submissions[&attempt.job.number];
         let demand = self.demand(attempt.job);
-        let spec = match submission.spec.for_member(attempt.job.index) {
-            Some(spec) => Arc::new(JobSpec { demand, ..spec }),
-            None if demand == submission.spec.demand => submission.spec.clone(),
-            None => Arc::new(JobSpec { demand, ..JobSpec::clone(&submission.spec) }),
+        let submitted = &submission.spec;
+        let checkpoint = submitted.checkpoint_of(attempt.job);
+        let is_same = demand == submitted.demand && checkpoint == submitted.checkpoint;
+        let spec = match submitted.for_member(attempt.job.index) {
+            None if is_same => submitted.clone(),
+            own => {
+                let own = own.unwrap_or_else(|| JobSpec::clone(submitted));
+                Arc::new(JobSpec { demand, checkpoint, ..own })
+            }
         };
         let rendezvous = self.rendezvous(endpoint);
         let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
-        let order = |node, ranks| RunOrder {
+        let order = |node, ranks: Vec<RankRun>| RunOrder {
+            checkpoints: ranks
+                .first()
+                .and_then(|rank| self.checkpoint_source(attempt.job, node, rank.node_rank as usize)),
             attempt,
             spec: with_host_share(&spec, placement.part_on(node)),
             user: submission.user.clone(),

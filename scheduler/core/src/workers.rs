@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    AttemptId, AttemptProgress, Cause, Condition, DeviceId, DeviceTelemetry, Enforcement, HeldRank,
-    HeldRankPhase, Inventory, JobEventKind, JobId, NodeId, Order, Outcome, Progress, RankId, Report, Signal,
-    Span, StartFailure, StopReason, Time, WorkerKey,
+    AttemptId, AttemptProgress, Cause, CheckpointResult, CheckpointSource, Condition, DeviceId,
+    DeviceTelemetry, Enforcement, HeldRank, HeldRankPhase, Inventory, JobEventKind, JobId, NodeId, Order,
+    Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time, WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -226,10 +226,16 @@ impl Transition<'_> {
             Report::SignalSent { attempt, signal } if self.head.has_attempt_on(attempt, key.node) => {
                 self.signal_sent(attempt, signal);
             }
+            Report::Checkpoints { attempt, source, result }
+                if self.head.has_attempt_on(attempt, key.node) =>
+            {
+                self.checkpoints_found(key.node, attempt, source, result);
+            }
             Report::Sharing { .. }
             | Report::PrivateUser { .. }
             | Report::Stalled { .. }
-            | Report::SignalSent { .. } => {}
+            | Report::SignalSent { .. }
+            | Report::Checkpoints { .. } => {}
             Report::Allotted { attempt, host } => self.allotted(key.node, attempt, host),
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
@@ -316,6 +322,22 @@ impl Transition<'_> {
     /// Several nodes, and repeated kills, send the same signal.
     fn signal_sent(&mut self, attempt: AttemptId, signal: Signal) {
         let event = JobEventKind::SignalSent { attempt, signal };
+        if !self.head.jobs[&attempt.job].events.iter().any(|known| known.kind == event) {
+            self.record_event(attempt.job, event);
+            self.changed(attempt.job);
+        }
+    }
+
+    /// A worker that joins again repeats what its ranks have found.
+    fn checkpoints_found(
+        &mut self,
+        node: NodeId,
+        attempt: AttemptId,
+        source: CheckpointSource,
+        result: CheckpointResult,
+    ) {
+        let Some(node) = self.head.nodes.get(&node).map(|node| node.name.clone()) else { return };
+        let event = JobEventKind::Checkpoints { attempt, node, source, result };
         if !self.head.jobs[&attempt.job].events.iter().any(|known| known.kind == event) {
             self.record_event(attempt.job, event);
             self.changed(attempt.job);
@@ -410,9 +432,9 @@ impl Head {
             Report::Started { rank, .. }
             | Report::Sharing { rank, .. }
             | Report::PrivateUser { rank, .. } => !self.is_live(*rank, key.node),
-            Report::Stalled { attempt, .. } | Report::SignalSent { attempt, .. } => {
-                !self.has_attempt_on(*attempt, key.node)
-            }
+            Report::Stalled { attempt, .. }
+            | Report::SignalSent { attempt, .. }
+            | Report::Checkpoints { attempt, .. } => !self.has_attempt_on(*attempt, key.node),
             Report::Allotted { attempt, .. } => !self.awaits_allotment(key.node, *attempt),
             Report::Ended { rank, .. } => !self.is_live(*rank, key.node) && !self.is_stale(*rank, key.node),
             Report::Condition { device, .. } => {

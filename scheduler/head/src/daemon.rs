@@ -271,7 +271,7 @@ async fn run(
     listener: Listener,
     setup: HeadSetup,
 ) -> Result<RunningHead, HeadError> {
-    let ReplayedJournal { cluster: _, recovered, journal, history, estimates, past, ended_runs } = replayed;
+    let ReplayedJournal { cluster, recovered, journal, history, estimates, past, ended_runs } = replayed;
     let policy = scheduling.policy.with(|factory| remembering(factory, ended_runs));
     let (uses_interference, sensitivity) = (policy.uses_interference, Arc::clone(&policy.sensitivity));
     let scheduling = Scheduling { policy, ..scheduling };
@@ -326,6 +326,8 @@ async fn run(
         history,
         tokens: access.tokens,
         credentials: access.credentials,
+        checkpoint_directory: options.checkpoints.directory_of_jobs(&cluster),
+        checkpoint_limit: options.checkpoints.limit,
         memory: options.config.archive_after.min(options.config.retention),
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,

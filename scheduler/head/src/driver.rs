@@ -254,6 +254,13 @@ impl Driver {
                 let found = head.code_on(node, job);
                 reply_to.send(found.map(|(user, code)| (user.to_owned(), code.clone())));
             }
+            Query::CheckpointsFor(node, attempt, node_rank, reply_to) => {
+                let found = head.checkpoints_for(node, attempt, node_rank);
+                reply_to.send(found.map(|(source, keeper)| {
+                    let route = self.route_to(source.node.clone(), head.link_of(keeper));
+                    (source, route)
+                }));
+            }
             Query::Known(jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
             }
@@ -271,8 +278,12 @@ impl Driver {
             WorkerLookup::Rank(rank) => head.worker_of(*rank)?,
             WorkerLookup::Node(name) => (name.clone(), head.link_of(head.node_named(name)?)),
         };
+        Some(self.route_to(node, link))
+    }
+
+    fn route_to(&self, node: String, link: Option<WorkerKey>) -> WorkerRoute {
         let session = link.and_then(|key| self.sessions.get(&key)).map(|session| session.orders.clone());
-        Some(WorkerRoute { node, session })
+        WorkerRoute { node, session }
     }
 
     /// Queues a worker's reports, as far as they tell something new; `handled` is completed after the last

@@ -76,7 +76,7 @@ pub use interference::{InterferenceLearner, LearnerOptions, ModelAdapter};
 pub use interference_source::{InterferenceSource, UnknownInterferenceSource};
 pub use journal::{LogRepair, RepairedLog};
 pub use journal_failure::JournalFailure;
-pub use options::HeadOptions;
+pub use options::{CheckpointOptions, HeadOptions};
 pub use quarantine::{UnreplayableEvent, quarantine, repair_journal, retry_replay, unreplayable_event};
 pub use recovery_mode::RecoveryMode;
 pub use request_limits::RequestLimits;

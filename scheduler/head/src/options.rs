@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_scheduler_core::Config;
-use cohabit_types::{PrivateData, Slowdown, Span};
+use cohabit_types::{Bytes, CHECKPOINT_JOB, PrivateData, Slowdown, Span};
 
 use crate::{InterferenceSource, RequestLimits};
 
@@ -47,6 +47,8 @@ pub struct HeadOptions {
     pub snapshot_every: u64,
     /// How long the history keeps ended jobs.
     pub history_retention: Span,
+    /// Where checkpoints of jobs go.
+    pub checkpoints: CheckpointOptions,
     /// What one request and one user may take.
     pub limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.
@@ -58,6 +60,40 @@ pub struct HeadOptions {
 /// Jobs of one user that run at once, unless an admin says otherwise. Each takes an executor, four files of
 /// its worker and about a megabyte, and a job without GPUs, cores or memory starts wherever a node is.
 const RUNNING_JOBS: u64 = 1_000;
+
+/// Where checkpoints go of jobs that name no directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// The path of a directory that all nodes share. Without it each worker keeps the checkpoints of its
+    /// ranks.
+    pub directory: Option<String>,
+    /// The most that a worker keeps for a job and that is carried to the node of its next attempt; 0 for
+    /// nothing.
+    pub limit: Bytes,
+}
+
+/// About two minutes over a network of a gigabit a second.
+const CHECKPOINT_LIMIT: Bytes = Bytes(16 << 30);
+
+impl Default for CheckpointOptions {
+    fn default() -> CheckpointOptions {
+        CheckpointOptions { directory: None, limit: CHECKPOINT_LIMIT }
+    }
+}
+
+impl CheckpointOptions {
+    /// The directory that a job of this cluster names, if it names none itself. Numbers of jobs begin again
+    /// with a new cluster, so the directory carries the first digits of the cluster's id.
+    pub(crate) fn directory_of_jobs(&self, cluster: &str) -> Option<String> {
+        let cluster = cluster.get(..CLUSTER_DIGITS).unwrap_or(cluster);
+        self.directory
+            .as_ref()
+            .map(|folder| format!("{}/{CHECKPOINT_JOB}-{cluster}", folder.trim_end_matches('/')))
+    }
+}
+
+/// The digits of the id of a cluster that tell it from others.
+const CLUSTER_DIGITS: usize = 8;
 
 impl HeadOptions {
     /// The default settings, with this state directory.
@@ -81,6 +117,7 @@ impl HeadOptions {
             snapshot_every: 10_000,
             // A clock that was wrong for a while keeps new connections out for an hour at most.
             history_retention: Span::from_secs(365 * 86_400),
+            checkpoints: CheckpointOptions::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::default(),
             user_token_lifetime: Some(Span::from_secs(365 * 86_400)),

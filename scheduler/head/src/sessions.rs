@@ -8,6 +8,7 @@ pub(crate) mod admit;
 mod answer_pacer;
 mod application;
 mod changes;
+mod checkpoints;
 mod client;
 mod code;
 mod context;

@@ -3,6 +3,7 @@
 mod agents;
 mod applications;
 mod broken_state;
+mod checkpoints;
 mod code;
 mod colocation;
 mod history;

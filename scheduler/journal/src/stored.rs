@@ -15,6 +15,7 @@
 //! [`Time`]: cohabit_types::Time
 //! [`Bytes`]: cohabit_types::Bytes
 
+mod checkpoints;
 mod config;
 mod device;
 mod job;
@@ -27,6 +28,7 @@ mod report;
 mod request;
 mod state;
 
+pub(crate) use checkpoints::{StoredCheckpointResult, StoredCheckpointSource};
 pub(crate) use config::StoredConfig;
 pub(crate) use device::{
     StoredCondition, StoredDevice, StoredEnforcement, StoredIsolation, StoredLinkBandwidths,

@@ -100,6 +100,8 @@ pub(crate) enum DaemonSimEvent {
     Mps(DeviceId, MpsOrder, FaultChance),
     /// The code of an attempt was fetched, or could not be.
     CodeFetched(AttemptId),
+    /// The checkpoints for an attempt, on this node by this number, were fetched, or could not be.
+    CheckpointsFetched(AttemptId, u32),
     /// What an attempt may use was changed, or stays, as the kernel allows.
     Allotted(AttemptId, HostShare),
     /// The outcome of a rank is deleted.

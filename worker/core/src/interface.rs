@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohabit_types::{
-    ApplicationCredentials, ApplicationPlace, AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading,
-    HostShare, JobSpec, Order, Outcome, Progress, RankId, Report, Role, Share, Signal, Span, StartFailure,
-    StopReason, Time,
+    ApplicationCredentials, ApplicationPlace, AttemptId, Bytes, CheckpointResult, CheckpointSource, Device,
+    DeviceId, Enforcement, GpuReading, HostShare, JobSpec, Order, Outcome, Progress, RankId, Report, Role,
+    Share, Signal, Span, StartFailure, StopReason, Time,
 };
 
 /// What can happen to a worker.
@@ -25,6 +25,9 @@ pub enum WorkerEvent {
     /// The copy of code that belongs to this attempt is there, or why it cannot be made. Answers
     /// [`WorkerEffect::FetchCode`], also after [`WorkerEffect::ReleaseCode`].
     CodeFetched(AttemptId, Result<(), StartFailure>),
+    /// What came of the checkpoints for this attempt. Answers [`WorkerEffect::FetchCheckpoints`], unless nobody
+    /// waits for it any more.
+    CheckpointsFetched(AttemptId, FetchedCheckpoints),
     /// The rank's process has started.
     Spawned(RankId),
     /// The rank's process could not be started; nothing of it is left.
@@ -116,6 +119,10 @@ pub enum WorkerEffect {
     /// Remove the copy of code of this attempt; if it is still being made, nobody waits for it. A later
     /// [`WorkerEffect::FetchCode`] makes it anew, after the removal.
     ReleaseCode(AttemptId),
+    /// Fetch the checkpoints of the job of this rank from their [`RankStart::checkpoints`].
+    FetchCheckpoints(Box<RankStart>),
+    /// Nobody waits any more for the checkpoints of this attempt.
+    AbandonCheckpoints(AttemptId),
     /// Start this rank through an executor.
     Spawn(Box<RankStart>),
     /// Tell the executor how far the stop of its rank has got, before the signals of that step. The executor
@@ -207,6 +214,21 @@ pub struct RankStart {
     pub application: Option<ApplicationCredentials>,
     /// Where the processes of its application run. Not stored either.
     pub place: Option<ApplicationPlace>,
+    /// The number of this node in its attempt. Not stored either.
+    pub node_rank: u32,
+    /// Where the checkpoints of earlier attempts are, if that is another node. Not stored either.
+    pub checkpoints: Option<CheckpointSource>,
+    /// What its user is told on its standard error before it starts.
+    pub note: Option<String>,
+}
+
+/// What came of the checkpoints that were on another node.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct FetchedCheckpoints {
+    /// Whether they are here; none if there were none.
+    pub result: Option<CheckpointResult>,
+    /// What the user of the job is told on its standard error, without a line feed.
+    pub note: Option<String>,
 }
 
 impl RankStart {

@@ -19,6 +19,7 @@
 //! ```
 
 mod allotment;
+mod checkpoints;
 mod code;
 mod colocation;
 mod environment;
@@ -47,8 +48,8 @@ mod worker;
 mod xid;
 
 pub use interface::{
-    Config, FoundRank, GpuAccess, GpuSample, Lease, MpsEvent, MpsLimits, MpsOrder, RankExit, RankStart,
-    SignalTarget, StopStep, Stopping, WorkerEffect, WorkerEvent,
+    Config, FetchedCheckpoints, FoundRank, GpuAccess, GpuSample, Lease, MpsEvent, MpsLimits, MpsOrder,
+    RankExit, RankStart, SignalTarget, StopStep, Stopping, WorkerEffect, WorkerEvent,
 };
 pub use orphan_timer::{LEASE_TERM, OrphanTimer, WATCHDOG_INTERVAL, WATCHDOG_MARGIN};
 pub use state::Worker;

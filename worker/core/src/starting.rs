@@ -28,13 +28,14 @@ impl Worker {
         }
         if let (None, Some(first)) = (refusal, order.ranks.first()) {
             self.fetch_code(rank_start(&order, first), out);
+            self.fetch_checkpoints(rank_start(&order, first), out);
         }
     }
 
-    /// Starts the ranks whose code and GPUs are ready, and orders what the others need.
+    /// Starts the ranks whose code, checkpoints and GPUs are ready, and orders what the others need.
     pub(crate) fn admit_waiting(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         for rank in self.waiting() {
-            if !self.has_code(rank) {
+            if !self.has_code(rank) || self.awaits_checkpoints(rank) {
                 continue;
             }
             let admissions = self.gpu_admissions(rank);
@@ -51,7 +52,7 @@ impl Worker {
         }
     }
 
-    /// The ranks that wait for their code or their GPUs.
+    /// The ranks that wait for their code, their checkpoints or their GPUs.
     pub(crate) fn waiting(&self) -> Vec<RankId> {
         let waiting = self.ranks.iter().filter(|(_, held)| matches!(held.state, RankState::Waiting(_)));
         waiting.map(|(rank, _)| *rank).collect()
@@ -153,5 +154,8 @@ pub(crate) fn rank_start(order: &RunOrder, run: &RankRun) -> RankStart {
         environment: environment(order, run),
         application: order.application.clone(),
         place: order.place.clone(),
+        node_rank: run.node_rank,
+        checkpoints: order.checkpoints.clone(),
+        note: None,
     }
 }

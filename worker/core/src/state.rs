@@ -11,6 +11,7 @@ use cohabit_types::{
 };
 
 use crate::allotment::AllotmentInProgress;
+use crate::checkpoints::CheckpointState;
 use crate::colocation::ColocationSampler;
 use crate::gpu::{Gpu, RankCounts};
 use crate::interface::{Config, GpuAccess, MpsOrder, RankExit, WorkerEffect};
@@ -30,6 +31,8 @@ pub struct Worker {
     pub(crate) progress: PendingProgress,
     /// The copies of code here, by the attempt that each belongs to.
     pub(crate) code: BTreeMap<AttemptId, CodeState>,
+    /// The checkpoints that live attempts here found elsewhere.
+    pub(crate) checkpoints: BTreeMap<AttemptId, CheckpointState>,
     /// Changes of limits that are being made.
     pub(crate) allotments: BTreeMap<AttemptId, AllotmentInProgress>,
 }
@@ -66,6 +69,7 @@ impl Worker {
             link: LinkState::Down,
             progress: PendingProgress::new(config.heartbeat),
             code: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
             allotments: BTreeMap::new(),
         }
     }
@@ -107,6 +111,7 @@ impl Worker {
             out.extend(unknown.map(|why| WorkerEffect::Explain(rank, why)));
             self.report_rank(rank, out);
             self.release_code(owner, out);
+            self.release_checkpoints(rank.attempt, out);
         }
     }
 
@@ -121,6 +126,17 @@ impl Worker {
             Some(CodeState::Abandoned) | None => return,
         }
         out.push(WorkerEffect::ReleaseCode(owner));
+    }
+
+    /// Nobody waits for the checkpoints of an attempt whose ranks have ended.
+    fn release_checkpoints(&mut self, attempt: AttemptId, out: &mut Vec<WorkerEffect>) {
+        if self.ranks_of(attempt).any(|(_, held)| held.is_live()) {
+            return;
+        }
+        match self.checkpoints.remove(&attempt) {
+            Some(CheckpointState::Fetching(_)) => out.push(WorkerEffect::AbandonCheckpoints(attempt)),
+            Some(CheckpointState::Known(..)) | None => {}
+        }
     }
 
     /// Whether a live rank uses the copy of code of this attempt.

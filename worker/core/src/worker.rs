@@ -21,6 +21,9 @@ impl Worker {
             WorkerEvent::Order(Order::Acknowledge(rank)) => self.acknowledge(rank, out),
             WorkerEvent::Order(Order::Allot { attempt, host }) => self.allot(attempt, host, out),
             WorkerEvent::CodeFetched(attempt, result) => self.code_fetched(now, attempt, result, out),
+            WorkerEvent::CheckpointsFetched(attempt, fetched) => {
+                self.checkpoints_fetched(attempt, fetched, out);
+            }
             WorkerEvent::Spawned(rank) => self.spawned(now, rank, out),
             WorkerEvent::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
             WorkerEvent::Exited(rank, ending) => self.exited(rank, ending, out),
@@ -52,6 +55,10 @@ impl Worker {
         for (attempt, state) in &self.code {
             let is_abandoned = *state == CodeState::Abandoned;
             assert!(is_abandoned || self.is_code_used(*attempt), "{attempt} keeps its code: {state:?}");
+        }
+        for attempt in self.checkpoints.keys() {
+            let is_live = self.ranks_of(*attempt).any(|(_, held)| held.is_live());
+            assert!(is_live, "{attempt} has ended and keeps its state of checkpoints");
         }
         self.check_gpus();
     }
@@ -122,6 +129,7 @@ impl Worker {
         let attempts: BTreeSet<AttemptId> = self.ranks.keys().map(|rank| rank.attempt).collect();
         for attempt in attempts {
             self.report(self.stall_report(now, attempt), out);
+            self.report_checkpoints(attempt, out);
         }
     }
 

@@ -1,8 +1,22 @@
-//! The directory for a rank's checkpoints: private to its user, and the same for all attempts of its job on
-//! this host.
+//! The checkpoints that this worker keeps: a directory for each job, private to its user, and the same for all
+//! attempts of the job on this node. Where an attempt starts that the job's last one did not run on, they are
+//! carried over first, through the head.
+//!
+//! ```text
+//! checkpoints/12                   of job 12, as the first node of its attempts
+//! checkpoints/12.5-node1           of member 5 of an array, as their second node
+//! checkpoints/12-earlier           what was here before later ones were carried over that lack it
+//! checkpoints/12-incomplete        those of job 12 lack what an earlier attempt had saved
+//! checkpoints/.carried-12-2        on their way, for attempt 2
+//! ```
 //!
 //! A directory that the job names is created by its executor: the daemon touches no path that a user chose,
 //! because such a path may take for ever to follow.
+
+mod archives;
+mod carrier;
+mod entry;
+mod tar;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,6 +26,9 @@ use cohabit_host::account::Account;
 use cohabit_host::files::{FileContext, create_directory};
 use cohabit_worker_core::RankStart;
 
+pub(crate) use self::archives::CheckpointArchives;
+pub(crate) use self::carrier::Carrier;
+pub(crate) use self::entry::CheckpointEntry;
 use crate::isolation::AccountError;
 use crate::state_directory::StateDirectory;
 
@@ -23,7 +40,10 @@ pub(crate) fn prepare(
 ) -> Result<PathBuf, AccountError> {
     match rank.named_checkpoints() {
         Some(folder) => Ok(folder),
-        None => own(state.checkpoints_of(rank.rank.attempt.job), account),
+        None => {
+            let entry = CheckpointEntry::latest(rank.rank.attempt.job, rank.node_rank);
+            own(entry.path(&state.checkpoints()), account)
+        }
     }
 }
 

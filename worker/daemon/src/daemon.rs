@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::acknowledgements::Acknowledgements;
+use crate::checkpoints::CheckpointArchives;
 use crate::code::CodeCopies;
 use crate::driver::WorkerDriver;
 use crate::error::WorkerError;
@@ -56,7 +57,7 @@ impl WorkerDaemon {
         let (ended, ended_ranks) = mpsc::unbounded_channel();
         let acknowledgements = Acknowledgements::start(ended);
         let prepared = blocking(move || prepare(options, acknowledgements)).await?;
-        let PreparedWorker { options, state, lock, machine, rank_context, left } = prepared;
+        let PreparedWorker { options, state, lock, machine, rank_context, archives, left } = prepared;
         let name = machine.name.clone();
         let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
         let (linked, is_linked) = watch::channel(false);
@@ -69,7 +70,8 @@ impl WorkerDaemon {
         let driver = WorkerDriver::new(worker, rank_context, left);
         let driver = system.spawn_essential(ChildSpec::new("driver", DRIVER_MAILBOX), driver);
         let endpoint = Endpoint { address: options.head, token: options.token };
-        let link = HeadLinkActor::new(endpoint, machine, state, driver, options.heartbeat, linked, refuser);
+        let stored = (state, archives);
+        let link = HeadLinkActor::new(endpoint, machine, stored, driver, options.heartbeat, linked, refuser);
         system.spawn(ChildSpec::new("link", LINK_MESSAGES), move || link.clone());
 
         let (stop, stopped) = oneshot::channel();
@@ -147,6 +149,7 @@ struct PreparedWorker {
     lock: StateLock,
     machine: MachineInfo,
     rank_context: RankContext,
+    archives: CheckpointArchives,
     left: Vec<LeftRank>,
 }
 
@@ -166,5 +169,6 @@ fn prepare(
     let gpus = MpsDirectories::create(state.root(), &machine.devices, numbers, &search_path())?;
     let code = CodeCopies::open(&state)?;
     let rank_context = RankContext::new(&options, &state, isolator, gpus, code, acknowledgements);
-    Ok(PreparedWorker { options, state, lock, machine, rank_context, left })
+    let archives = CheckpointArchives::open(&state);
+    Ok(PreparedWorker { options, state, lock, machine, rank_context, archives, left })
 }

@@ -16,12 +16,16 @@ use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_net::WorkerReports;
 use cohabit_types::{
-    AttemptId, HostShare, Incarnation, Order, RankId, Report, StartFailure, StopReason, Time,
+    AttemptId, CheckpointResult, HostShare, Incarnation, Order, RankId, Report, StartFailure, StopReason,
+    Time,
 };
-use cohabit_worker_core::{LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
+use cohabit_worker_core::{
+    FetchedCheckpoints, LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, WorkerEvent,
+};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
+use crate::checkpoints::Carrier;
 use crate::code::{Abandoned, CopyOrder, CopySteps};
 use crate::gpu::{GpuManagers, MpsService, ProcessOwners};
 use crate::messages::{DriverMessage, InventorySnapshot, LinkBegin};
@@ -43,6 +47,8 @@ pub(crate) struct WorkerDriver {
     /// Copies of code that are being made.
     fetches: BTreeMap<AttemptId, Abandoned>,
     copy_steps: CopySteps,
+    /// Checkpoints that are on their way here.
+    carriers: BTreeMap<AttemptId, Abandoned>,
     link: Option<CurrentLink>,
     /// The latest time that the core was given.
     now: Time,
@@ -71,6 +77,7 @@ impl WorkerDriver {
             gpus,
             fetches,
             copy_steps: CopySteps::default(),
+            carriers: BTreeMap::new(),
             link: None,
             now: Time::EPOCH,
             alarm: None,
@@ -147,6 +154,10 @@ impl Actor for WorkerDriver {
                 self.fetches.remove(&attempt);
                 self.handle_event(context, WorkerEvent::CodeFetched(attempt, result)).await;
             }
+            DriverMessage::CheckpointsFetched(attempt, fetched) => {
+                self.carriers.remove(&attempt);
+                self.handle_event(context, WorkerEvent::CheckpointsFetched(attempt, fetched)).await;
+            }
             DriverMessage::Alarm => {
                 self.alarm = None;
                 self.handle_event(context, WorkerEvent::Alarm).await;
@@ -195,6 +206,10 @@ impl WorkerDriver {
             WorkerEffect::Report(report) => self.report(report),
             WorkerEffect::FetchCode(start) => return self.fetch_code(context, *start),
             WorkerEffect::ReleaseCode(attempt) => self.release_code(attempt),
+            WorkerEffect::FetchCheckpoints(start) => return self.fetch_checkpoints(context, *start),
+            WorkerEffect::AbandonCheckpoints(attempt) => {
+                self.carriers.remove(&attempt).iter().for_each(Abandoned::set);
+            }
             WorkerEffect::Spawn(start) => self.spawn(context, *start),
             WorkerEffect::Stopping(rank, stopping) => self.command(rank, ExecutorCommand::Stopping(stopping)),
             WorkerEffect::Signal(rank, signal, target) => {
@@ -252,6 +267,32 @@ impl WorkerDriver {
                 self.copy_steps.begin(attempt, async move { copies.release(attempt).await });
             }
         }
+    }
+
+    /// Begins to take over the checkpoints for the attempt of this rank. Returns the event, if it is clear
+    /// that they cannot be had.
+    fn fetch_checkpoints(&mut self, context: &Context<Self>, start: RankStart) -> Option<WorkerEvent> {
+        let attempt = start.rank.attempt;
+        let Some(link) = &self.link else {
+            let result = CheckpointResult::Missing("the head cannot be reached".into());
+            let fetched = FetchedCheckpoints { result: Some(result), note: None };
+            return Some(WorkerEvent::CheckpointsFetched(attempt, fetched));
+        };
+        let abandoned = Abandoned::default();
+        self.carriers.insert(attempt, abandoned.clone());
+        let carrier = Carrier {
+            head: link.head.clone(),
+            state: self.rank_context.state.clone(),
+            isolation: self.rank_context.isolation.clone(),
+            abandoned,
+        };
+        let driver = context.address().clone();
+        tokio::spawn(async move {
+            let fetched = carrier.carry(start).await;
+            // Without a driver the daemon is stopping; the rank has not started.
+            let _ = driver.tell(DriverMessage::CheckpointsFetched(attempt, fetched)).await;
+        });
+        None
     }
 
     fn spawn(&mut self, context: &Context<Self>, start: RankStart) {
@@ -378,6 +419,7 @@ impl fmt::Display for LogView<'_, WorkerEvent> {
             WorkerEvent::Found(found) => write!(f, "Found({})", found.start.rank),
             event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. })
             | WorkerEvent::CodeFetched(..)
+            | WorkerEvent::CheckpointsFetched(..)
             | WorkerEvent::Spawned(_)
             | WorkerEvent::SpawnFailed(..)
             | WorkerEvent::Exited(..)
@@ -400,8 +442,10 @@ impl fmt::Display for LogView<'_, WorkerEffect> {
         match self.0 {
             WorkerEffect::Spawn(start) => write!(f, "Spawn({})", start.rank),
             WorkerEffect::FetchCode(start) => write!(f, "FetchCode({})", start.rank.attempt),
+            WorkerEffect::FetchCheckpoints(start) => write!(f, "FetchCheckpoints({})", start.rank.attempt),
             effect @ (WorkerEffect::Report(_)
             | WorkerEffect::ReleaseCode(_)
+            | WorkerEffect::AbandonCheckpoints(_)
             | WorkerEffect::Stopping(..)
             | WorkerEffect::Signal(..)
             | WorkerEffect::Kill(_)

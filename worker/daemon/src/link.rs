@@ -14,11 +14,13 @@ use cohabit_net::{
     WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    Incarnation, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, Report, Span, Time, WorkerKey,
+    CheckpointPiece, CheckpointQuery, Incarnation, LogChunk, LogRequest, MetricSeries, Order, RankId,
+    Refusal, Report, Span, Time, WorkerKey,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::checkpoints::CheckpointArchives;
 use crate::logs;
 use crate::machine_info::MachineInfo;
 use crate::messages::{DriverMessage, LinkBegin};
@@ -48,6 +50,8 @@ pub(crate) struct HeadLinkActor {
     endpoint: Endpoint,
     machine: MachineInfo,
     state: StateDirectory,
+    /// Checkpoints that other workers read.
+    archives: CheckpointArchives,
     driver: Address<DriverMessage>,
     heartbeat: Duration,
     linked: watch::Sender<bool>,
@@ -67,7 +71,7 @@ impl HeadLinkActor {
     pub(crate) fn new(
         endpoint: Endpoint,
         machine: MachineInfo,
-        state: StateDirectory,
+        (state, archives): (StateDirectory, CheckpointArchives),
         driver: Address<DriverMessage>,
         heartbeat: Span,
         linked: watch::Sender<bool>,
@@ -78,6 +82,7 @@ impl HeadLinkActor {
             endpoint,
             machine,
             state,
+            archives,
             driver,
             heartbeat,
             linked,
@@ -141,6 +146,7 @@ impl HeadLinkActor {
             link: key.incarnation,
             driver: self.driver.clone(),
             state: self.state.clone(),
+            archives: self.archives.clone(),
             node: Arc::from(&*self.machine.name),
             opened,
         };
@@ -257,6 +263,7 @@ impl Heartbeat {
 #[derive(Clone)]
 struct LinkService {
     link: Incarnation,
+    archives: CheckpointArchives,
     driver: Address<DriverMessage>,
     state: StateDirectory,
     /// The name of this node.
@@ -279,5 +286,13 @@ impl WorkerService for LinkService {
 
     async fn read_metrics(self, _: cohabit_net::Context, rank: RankId) -> Result<MetricSeries, Refusal> {
         metrics::read(&self.state, rank).await
+    }
+
+    async fn read_checkpoints(
+        self,
+        _: cohabit_net::Context,
+        query: CheckpointQuery,
+    ) -> Result<CheckpointPiece, Refusal> {
+        self.archives.read(query).await
     }
 }

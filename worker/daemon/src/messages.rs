@@ -3,7 +3,7 @@
 use cohabit_actor::ReplyTo;
 use cohabit_net::WorkerReports;
 use cohabit_types::{AttemptId, Device, HeldRank, Incarnation, Order, Report, StartFailure, Time};
-use cohabit_worker_core::WorkerEvent;
+use cohabit_worker_core::{FetchedCheckpoints, WorkerEvent};
 use tokio::sync::mpsc;
 
 /// Messages to the driver actor.
@@ -25,6 +25,8 @@ pub(crate) enum DriverMessage {
     HeadRecovers,
     /// A copy of code was made, or could not be made.
     CodeFetched(AttemptId, Result<(), StartFailure>),
+    /// What came of the checkpoints for an attempt.
+    CheckpointsFetched(AttemptId, FetchedCheckpoints),
     /// The core's deadline has come.
     Alarm,
     /// It is time to renew the leases of the executors, if the head can be reached.

@@ -231,6 +231,9 @@ mod tests {
             rendezvous_port: None,
             application: None,
             place: None,
+            node_rank: 0,
+            checkpoints: None,
+            note: None,
             environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
         }
     }

@@ -27,6 +27,7 @@ use nix::sys::statvfs::statvfs;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use crate::checkpoints::CheckpointEntry;
 use crate::options::RetentionOptions;
 use crate::removed_ranks::RemovalReason;
 use crate::retained_output::{RetainedOutput, RetentionLimits};
@@ -194,11 +195,12 @@ impl Retention {
             }
         }
         let Some(before) = self.limits.oldest_kept() else { return };
-        let of_jobs = [self.state.checkpoints(), self.state.code()];
-        let of_jobs = of_jobs.iter().flat_map(|kind| {
-            directories_in::<JobId>(kind).into_iter().map(move |job| (job, kind.join(job.to_string())))
-        });
-        for (job, folder) in of_jobs {
+        let (checkpoints, code) = (self.state.checkpoints(), self.state.code());
+        let entries = directories_in::<CheckpointEntry>(&checkpoints).into_iter();
+        let of_checkpoints = entries.map(|entry| (entry.job, entry.path(&checkpoints)));
+        let copies = directories_in::<JobId>(&code).into_iter();
+        let of_code = copies.map(|job| (job, code.join(job.to_string())));
+        for (job, folder) in of_checkpoints.chain(of_code) {
             if !self.state.ranks().join(job.to_string()).exists()
                 && newest_in(&folder).is_some_and(|at| at < before)
             {

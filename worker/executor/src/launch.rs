@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
@@ -183,11 +183,37 @@ fn spawn_written(spawn: impl Fn() -> io::Result<Child>) -> io::Result<Child> {
 
 /// Creates the directory for checkpoints that the job names, which cannot lie where its user may not write.
 /// Whatever is wrong with it is the job's problem.
+///
+/// Where everybody may create directories, as in one that the head names for all jobs, another user may have
+/// been there before: whoever owns the directory could read the checkpoints, and put others in their place.
 fn create_checkpoints(start: &StartRecord) -> Result<(), StartFailure> {
     let Some(folder) = start.rank.named_checkpoints() else { return Ok(()) };
-    let created = DirBuilder::new().recursive(true).mode(0o755).create(&folder);
-    let created = created.at("create the directory for checkpoints", &folder);
-    created.map_err(|error| StartFailure::Other(error.to_string()))
+    let refuse = |why: String| StartFailure::Other(why);
+    let is_open = folder.parent().and_then(|parent| fs::metadata(parent).ok()).is_some_and(is_open_to_all);
+    let mode = if is_open { 0o700 } else { 0o755 };
+    let created = DirBuilder::new().recursive(true).mode(mode).create(&folder);
+    created.at("create the directory for checkpoints", &folder).map_err(|error| refuse(error.to_string()))?;
+    if !is_open {
+        return Ok(());
+    }
+    let found = fs::symlink_metadata(&folder).at("inspect the directory for checkpoints", &folder);
+    let found = found.map_err(|error| refuse(error.to_string()))?;
+    match found.is_dir() && found.uid() == geteuid().as_raw() {
+        true => Ok(()),
+        false => Err(refuse(format!(
+            "the directory for checkpoints '{}' belongs to user id {}, in a directory that is open to all: remove it, \
+             or name another one with --checkpoint",
+            folder.display(),
+            found.uid()
+        ))),
+    }
+}
+
+/// Whether everybody may create files in this directory, and remove their own alone.
+fn is_open_to_all(folder: Metadata) -> bool {
+    const STICKY: u32 = 0o1000;
+    const WRITABLE_BY_ALL: u32 = 0o002;
+    folder.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL
 }
 
 /// The file to execute: the job's own script, or the program that its command names.

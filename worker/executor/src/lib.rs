@@ -211,7 +211,8 @@ async fn run_rank(
     let mut log = LogWriter::new(directory.log(), start.log);
     match launch::launch(directory, &start, input) {
         Ok(LaunchedRank { child, note, files }) => {
-            if let Some(note) = note {
+            let of_daemon = start.rank.note.as_ref().map(|note| format!("[cohabit: {note}]\n"));
+            for note in of_daemon.into_iter().chain(note) {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
             let resources = RankResources { sockets, progress_file, log, files, orphan_timer, lasting };

@@ -127,6 +127,15 @@ pub(crate) struct HeadStartArguments {
     /// Time after which jobs on an unreachable node are declared lost [default: 5m] [env: COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]
     pub(crate) lost_after: Option<String>,
+    /// Directory on a file system that all nodes share, for the checkpoints of jobs without --checkpoint:
+    /// make it with mode 1777 [default: each worker keeps them, and they are carried when a job moves] [env:
+    /// COHABIT_SHARED_CHECKPOINT_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint_dir: Option<String>,
+    /// Largest size of the checkpoints of a job that are carried to the node of its next attempt; 0 for none
+    /// [default: 16G] [env: COHABIT_CHECKPOINT_LIMIT]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) checkpoint_limit: Option<String>,
     /// Largest number of jobs that one user, who is no admin, runs at once, or none; the others wait
     /// [default: 1000] [env: COHABIT_MAX_RUNNING_JOBS]
     #[arg(long, value_name = "JOBS")]

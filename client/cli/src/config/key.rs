@@ -51,6 +51,10 @@ setting_keys! {
     MaxSlowdown = "max-slowdown",
     /// Time after which jobs on an unreachable node are declared lost.
     LostAfter = "lost-after",
+    /// Directory for checkpoints that all nodes share.
+    CheckpointDir = "checkpoint-dir",
+    /// Largest size of the checkpoints of a job that are carried to another node.
+    CheckpointLimit = "checkpoint-limit",
     /// How long ended jobs may be named, depended on and queued again.
     Retention = "retention",
     /// How long ended jobs stay in memory before they go to disk.
@@ -138,6 +142,10 @@ impl SettingKey {
     pub(crate) fn variable(self) -> String {
         if self == SettingKey::LogLevel {
             return "COHABIT_LOG".to_owned();
+        }
+        // Each job has a variable of the plain name, and may start a head.
+        if self == SettingKey::CheckpointDir {
+            return "COHABIT_SHARED_CHECKPOINT_DIR".to_owned();
         }
         format!("COHABIT_{}", self.name().to_ascii_uppercase().replace('-', "_"))
     }

@@ -76,6 +76,7 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
         labels: JobLabels {
             partition: Some(text.to_owned()),
             entry: Some(text.to_owned()),
+            checkpoint: Some(text.to_owned()),
             output: OutputFiles { stdout: Some(text.to_owned()), stderr: None },
         },
         ..job

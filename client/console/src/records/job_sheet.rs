@@ -53,6 +53,7 @@ pub fn job_properties(job: &JobRecord, now: Time, zone: &TimeZone) -> Vec<JobPro
                 .map_or(String::new(), |name| name + " (a label; no rule depends on it)"),
         ),
         ("output", output_files(&job.labels.output)),
+        ("checkpoints", checkpoints(job)),
         ("time limit", length(job.time_limit)),
         ("submitted", at(Some(job.submitted_at))),
         ("started", at(job.started_at)),
@@ -82,6 +83,18 @@ fn output_files(files: &OutputFiles) -> String {
         (Some(stdout), None) => stdout.clone(),
         (None, Some(stderr)) => format!("stderr to {stderr}"),
         (Some(stdout), Some(stderr)) => format!("{stdout}, stderr to {stderr}"),
+    }
+}
+
+/// Where its checkpoints are: in the directory that it names, or with the nodes of its latest attempt.
+fn checkpoints(job: &JobRecord) -> String {
+    let nodes = || job.attempts.last().map(|_| job.nodes().join(", ")).filter(|nodes| !nodes.is_empty());
+    match (&job.labels.checkpoint, nodes()) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(nodes)) => {
+            format!("on {nodes}, until its log-retention is over; carried along when the job moves")
+        }
+        (None, None) => String::new(),
     }
 }
 

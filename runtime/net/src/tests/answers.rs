@@ -70,6 +70,7 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::ColocationSamples(_)
         | Report::Stalled { .. }
         | Report::SignalSent { .. }
+        | Report::Checkpoints { .. }
         | Report::Allotted { .. }) => report,
     }
 }
@@ -200,6 +201,7 @@ pub(super) fn some_orders() -> Vec<Order> {
         rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),
         application: None,
         place: None,
+        checkpoints: None,
         ranks: vec![device],
     };
     vec![Order::Run(Box::new(run)), Order::Acknowledge(attempt.rank(0))]

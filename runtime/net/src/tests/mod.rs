@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter,
-    FollowMode, HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
-    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
-    RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor, WorkerKey,
+    ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
+    ContentPiece, DrainRequest, DryRun, Explanation, Filter, FollowMode, HeadStatus, Incarnation, Inventory,
+    Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
+    JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries, ModelChoice,
+    Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker,
+    Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -357,6 +357,10 @@ impl HeadService for Head {
     async fn read_code(self, _: Context, _: CodeRequest) -> Result<ContentPiece, Refusal> {
         Err(unasked())
     }
+
+    async fn read_checkpoints(self, _: Context, _: CheckpointRequest) -> Result<CheckpointPiece, Refusal> {
+        Err(unasked())
+    }
 }
 
 /// What the head meets at a worker: it passes on what it is ordered.
@@ -373,6 +377,10 @@ impl WorkerService for Worker {
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_checkpoints(self, _: Context, _: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {
         Err(unasked())
     }
 }

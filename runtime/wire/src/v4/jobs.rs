@@ -382,7 +382,11 @@ impl JobEventKind {
             }
             Kind::StaleReport(rank) => JobEventKind::StaleReport(rank),
             Kind::PlanDropped(why) => JobEventKind::PlanDropped(why),
-            Kind::Allotted { .. } | Kind::Stalled { .. } | Kind::SignalSent { .. } | Kind::Updated(_) => {
+            Kind::Allotted { .. }
+            | Kind::Stalled { .. }
+            | Kind::SignalSent { .. }
+            | Kind::Checkpoints { .. }
+            | Kind::Updated(_) => {
                 return None;
             }
             Kind::Ended { state, reason } => JobEventKind::Ended { state, reason: reason.into() },

@@ -227,6 +227,7 @@ impl From<RunOrder> for types::RunOrder {
             ranks: run.ranks,
             application: None,
             place: None,
+            checkpoints: None,
         }
     }
 }
@@ -299,6 +300,7 @@ mod tests {
             ranks: vec![rank],
             application: None,
             place: None,
+            checkpoints: None,
         }))
     }
 
@@ -340,7 +342,7 @@ mod tests {
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
-                        partition or entries, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 11, "{left_out}");
+                        partition or entries, no checkpoints elsewhere, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 12, "{left_out}");
     }
 }

@@ -101,7 +101,8 @@ impl Report {
             types::Report::ColocationSamples(batch) => Report::ColocationSamples(batch),
             types::Report::Allotted { .. }
             | types::Report::Stalled { .. }
-            | types::Report::SignalSent { .. } => return None,
+            | types::Report::SignalSent { .. }
+            | types::Report::Checkpoints { .. } => return None,
         })
     }
 }

@@ -6,6 +6,7 @@ mod application_nodes;
 mod applications;
 mod archive;
 mod arrays;
+mod checkpoints;
 mod colocation;
 mod devices;
 mod expected_times;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cohabit_policy::Plan;
 use cohabit_scheduler_core::{Effect, Event};
-use cohabit_types::{ChangeResult, Notice, Order, Reply, Report, Request};
+use cohabit_types::{ChangeResult, CheckpointResult, Notice, Order, Reply, Report, Request};
 
 /// Displays its content in one line.
 pub(super) struct LogLine<'a, T>(pub(super) &'a T);
@@ -58,6 +58,12 @@ impl fmt::Display for LogLine<'_, Report> {
                 write!(f, "{attempt} reported no step for {quiet_for}")
             }
             Report::SignalSent { attempt, signal } => write!(f, "{attempt} was sent {signal}"),
+            Report::Checkpoints { attempt, source, result: CheckpointResult::Carried(bytes) } => {
+                write!(f, "{bytes} of checkpoints were carried from {} for {attempt}", source.node)
+            }
+            Report::Checkpoints { attempt, source, result: CheckpointResult::Missing(_) } => {
+                write!(f, "{attempt} starts without the checkpoints on {}", source.node)
+            }
             Report::Allotted { attempt, host } => write!(f, "{attempt} has {host}"),
             Report::Condition { device, condition } => {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
-    ApplicationRecord, AttemptId, CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId,
-    JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId,
-    NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request, Time, WorkerKey,
+    ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
+    ContentHash, DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec,
+    LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order, Principal, RankId,
+    Refusal, Reply, Report, Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -127,6 +128,9 @@ pub(crate) enum Query {
     Application(JobId, ReplyTo<Option<ApplicationRecord>>),
     /// The user and the code snapshot of this job, if it has a live rank on this node.
     CodeOn(NodeId, JobId, ReplyTo<Option<(String, CodeSnapshot)>>),
+    /// Where the checkpoints are that this live attempt needs on this node, which has this number in it, with
+    /// the worker that keeps them.
+    CheckpointsFor(NodeId, AttemptId, u32, ReplyTo<Option<(CheckpointSource, WorkerRoute)>>),
     /// Those of these jobs that are in memory.
     Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
 }
@@ -147,6 +151,7 @@ impl Query {
             | Query::Application(..)
             | Query::NoChild(..)
             | Query::CodeOn(..)
+            | Query::CheckpointsFor(..)
             | Query::Known(..) => false,
         }
     }
@@ -188,4 +193,6 @@ pub(crate) enum WorkerSessionMessage {
     ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
     /// Read the metrics of a rank.
     ReadMetrics(RankId, ReplyTo<Result<MetricSeries, Refusal>>),
+    /// Read a piece of checkpoints.
+    ReadCheckpoints(CheckpointQuery, ReplyTo<Result<CheckpointPiece, Refusal>>),
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use cohabit_net::{HelloRefusalCode, WorkerPeer};
 use cohabit_types::{
-    ColocationSample, Condition, Device, DeviceSharing, Enforcement, Health, Inventory, Progress, Report,
+    CheckpointResult, ColocationSample, Condition, Device, DeviceSharing, Enforcement, Health, Inventory,
+    Progress, Report,
 };
 
 use super::context::SessionContext;
@@ -123,6 +124,12 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
             | Report::Allotted { .. }
             | Report::Stalled { .. }
             | Report::SignalSent { .. } => {}
+            Report::Checkpoints { source, result, .. } => {
+                shorten(&mut source.node);
+                if let CheckpointResult::Missing(why) = result {
+                    shorten(why);
+                }
+            }
             Report::Ended { outcome, progress, .. } => {
                 outcome.text_mut().map(shorten);
                 progress.iter_mut().for_each(bound_progress);
@@ -151,7 +158,8 @@ pub(crate) fn rows(report: &Report) -> u64 {
         | Report::Condition { .. }
         | Report::Allotted { .. }
         | Report::Stalled { .. }
-        | Report::SignalSent { .. } => 1,
+        | Report::SignalSent { .. }
+        | Report::Checkpoints { .. } => 1,
         Report::ColocationSamples(all) => all.len() as u64,
         Report::Started { .. } | Report::Ended { .. } | Report::Progress(_) | Report::Telemetry(_) => 0,
     }

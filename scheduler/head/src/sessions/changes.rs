@@ -20,9 +20,12 @@ impl ClientSession {
     /// Submits a job. The estimate of the head is not a client's to make.
     pub(super) async fn submit_job(
         self,
-        spec: JobSpec,
+        mut spec: JobSpec,
         idempotency_key: Option<String>,
     ) -> Result<SubmitReceipt, Refusal> {
+        if spec.checkpoint.is_none() {
+            spec.checkpoint.clone_from(&self.session_context.checkpoint_directory);
+        }
         let submit = Submit { spec, idempotency_key, estimate: None };
         self.request(Request::Submit(Box::new(submit)), |reply| match reply {
             Reply::Accepted { job, members, notes } => Ok(SubmitReceipt { job, members, notes }),

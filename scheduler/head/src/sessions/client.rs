@@ -266,6 +266,8 @@ mod tests {
     fn session_context(folder: &Path, driver: Address<Message>) -> Arc<SessionContext> {
         let identity = HeadIdentity::open_or_create(&folder.join("tls")).unwrap();
         Arc::new(SessionContext {
+            checkpoint_directory: None,
+            checkpoint_limit: cohabit_types::Bytes(1 << 20),
             driver,
             watchers: Watchers::default(),
             updates: UpdateLog::default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
-use cohabit_types::{NodeId, PrivateData, Span};
+use cohabit_types::{Bytes, NodeId, PrivateData, Span};
 
 use super::answer_pacer::AnswerPacer;
 use super::status::HeadSetup;
@@ -48,6 +48,10 @@ pub(crate) struct SessionContext {
     pub(crate) code: Arc<CodeStores>,
     /// What users ask the coordinators of their applications.
     pub(crate) application_questions: ApplicationQuestions,
+    /// The directory for checkpoints of jobs that name none; without it their workers keep them.
+    pub(crate) checkpoint_directory: Option<String>,
+    /// The most checkpoints that are carried from one worker to another.
+    pub(crate) checkpoint_limit: Bytes,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

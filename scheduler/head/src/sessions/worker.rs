@@ -15,14 +15,15 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{
-    CodeRequest, ContentPiece, LogRequest, Order, RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
+    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentPiece, LogRequest, Order,
+    RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
 };
 use futures::FutureExt;
 use tokio::sync::{Mutex, oneshot, watch};
 
 use super::client::ending;
 use super::context::SessionContext;
-use super::{admit, code};
+use super::{admit, checkpoints, code};
 use crate::driver::{Message, Query, SessionHandle, WorkerSessionMessage};
 use crate::rates::{Bucket, BucketRate, pause};
 
@@ -36,6 +37,8 @@ const MAX_BATCH_BYTES: usize = 2 << 20;
 const ORDER_LIMIT: Span = Span::from_secs(30);
 /// How long a worker may take over a piece of a log; long enough for its long poll.
 const LOG_LIMIT: Span = Span::from_secs(40);
+/// How long a worker may take over a piece of checkpoints: before the first it makes an archive of all.
+const CHECKPOINT_LIMIT: Span = Span::from_secs(600);
 
 /// The most reports of one worker in the driver at once: requests of others wait for no more of them.
 const MOST_REPORTS: usize = 256;
@@ -217,6 +220,10 @@ fn gather(
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_metrics(worker, rank).await) });
             }
+            WorkerSessionMessage::ReadCheckpoints(query, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(read_checkpoints(worker, query).await) });
+            }
             WorkerSessionMessage::Order(order) => {
                 weight += self::weight(&order);
                 orders.push(order);
@@ -244,6 +251,14 @@ async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_t
 async fn read_metrics(worker: WorkerOrders, rank: RankId) -> Result<cohabit_types::MetricSeries, Refusal> {
     let answer = worker.read_metrics(context_for(LOG_LIMIT), rank).await;
     answer.unwrap_or_else(|error| Err(no_answer("metrics", rank, &error)))
+}
+
+async fn read_checkpoints(worker: WorkerOrders, query: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {
+    let answer = worker.read_checkpoints(context_for(CHECKPOINT_LIMIT), query).await;
+    answer.unwrap_or_else(|error| {
+        let message = format!("the worker that keeps the checkpoints did not answer: {error}");
+        Err(Refusal::new(RefusalCode::Unavailable, message))
+    })
 }
 
 fn no_answer(what: &str, rank: RankId, error: &impl Display) -> Refusal {
@@ -295,5 +310,13 @@ impl HeadService for Reports {
         let found = asked.await.map_err(|error| ending(&error))?;
         let (user, snapshot) = found.ok_or_else(|| code::no_snapshot(job))?;
         code::read(&self.session_context, user, snapshot, request).await
+    }
+
+    async fn read_checkpoints(
+        self,
+        _: Context,
+        request: CheckpointRequest,
+    ) -> Result<CheckpointPiece, Refusal> {
+        checkpoints::read(&self.session_context, self.key.node, request).await
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::As;
 
 use super::{
-    StoredEnforcement, StoredHostShare, StoredJobState, StoredOutcome, StoredReasonCode, StoredStopReason,
+    StoredCheckpointResult, StoredCheckpointSource, StoredEnforcement, StoredHostShare, StoredJobState,
+    StoredOutcome, StoredReasonCode, StoredStopReason,
 };
 use crate::shape::shape_of;
 
@@ -76,6 +77,14 @@ pub(crate) enum StoredJobEventKind {
     SignalSent {
         attempt: AttemptId,
         signal: Signal,
+    },
+    Checkpoints {
+        attempt: AttemptId,
+        node: String,
+        #[serde(with = "As::<StoredCheckpointSource>")]
+        source: types::CheckpointSource,
+        #[serde(with = "As::<StoredCheckpointResult>")]
+        result: types::CheckpointResult,
     },
     Stopping(AttemptId, #[serde(with = "As::<StoredStopReason>")] types::StopReason),
     RankEnded {

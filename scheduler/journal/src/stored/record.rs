@@ -71,6 +71,8 @@ pub(crate) struct StoredJobLabels {
     output: types::OutputFiles,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::As;
 
 use super::{
-    StoredCondition, StoredEnforcement, StoredHostShare, StoredOutcome, StoredProgress, StoredStopReason,
+    StoredCheckpointResult, StoredCheckpointSource, StoredCondition, StoredEnforcement, StoredHostShare,
+    StoredOutcome, StoredProgress, StoredStopReason,
 };
 use crate::shape::shape_of;
 
@@ -56,6 +57,13 @@ pub(crate) enum StoredReport {
     SignalSent {
         attempt: AttemptId,
         signal: Signal,
+    },
+    Checkpoints {
+        attempt: AttemptId,
+        #[serde(with = "As::<StoredCheckpointSource>")]
+        source: types::CheckpointSource,
+        #[serde(with = "As::<StoredCheckpointResult>")]
+        result: types::CheckpointResult,
     },
     Allotted {
         attempt: AttemptId,

@@ -66,7 +66,12 @@ pub(super) fn records() -> Vec<JobRecord> {
     let by_runs = JobRecord { predicted: Some(by_runs), ..plain.clone() };
     let quoted =
         JobRecord { work: "train a b".into(), shell_command: Some("train 'a b'".into()), ..plain.clone() };
-    let labels = JobLabels { partition: Some("gpu".into()), output: output_files(), entry: None };
+    let labels = JobLabels {
+        partition: Some("gpu".into()),
+        output: output_files(),
+        entry: None,
+        checkpoint: Some("/c/7".into()),
+    };
     let entry = Some(r#"{"lr":0.1}"#.into());
     let member = JobRecord { labels: JobLabels { entry, ..JobLabels::default() }, ..plain.clone() };
     let labelled = JobRecord { labels, ..plain.clone() };

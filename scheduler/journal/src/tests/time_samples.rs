@@ -2,9 +2,9 @@
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    ClientRequestId, DrainRequest, JobEventKind, JobId, JobSettings, JobSpec, JobState, MetricValue, Outcome,
-    Principal, Progress, ReasonCode, Report, Request, Role, Signal, Span, StallAction, StallPolicy,
-    StopReason, Submit, TimeLimitSetting,
+    Bytes, CheckpointResult, CheckpointSource, ClientRequestId, DrainRequest, JobEventKind, JobId,
+    JobSettings, JobSpec, JobState, MetricValue, Outcome, Principal, Progress, ReasonCode, Report, Request,
+    Role, Signal, Span, StallAction, StallPolicy, StopReason, Submit, TimeLimitSetting,
 };
 
 use super::samples::{at, rank, worker};
@@ -38,6 +38,7 @@ pub(super) fn events() -> Vec<Event> {
     };
     let stalled = |step| Report::Stalled { attempt, quiet_for: Span::from_secs(600), step };
     let sent = Report::SignalSent { attempt, signal: Signal::TERM };
+    let found = |result| Report::Checkpoints { attempt, source: source(), result };
     let by =
         |name: &str, role, request| Event::Client(ClientRequestId(9), Principal::new(name, role), request);
     let limit = |limit| JobSettings { time_limit: Some(limit), ..JobSettings::default() };
@@ -51,15 +52,30 @@ pub(super) fn events() -> Vec<Event> {
         .map(|update| by("ada", Role::User, Request::Update(update, vec![JobId::new(4)])));
     let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(7_200)));
     let drain = by("root", Role::Admin, Request::Drain(DrainRequest { node: "box".into(), reason, within }));
-    let reports = [stalled(None), stalled(Some(9)), sent, ended].map(|it| Event::Report(worker(), it));
+    let [carried, missing] = checkpoint_results().map(found);
+    let reports = [carried, missing, stalled(None), stalled(Some(9)), sent, ended]
+        .map(|it| Event::Report(worker(), it));
     let requests = [submit(in_slices), submit(watched)].into_iter().chain(updates).chain([drain]);
     requests.chain(reports).collect()
 }
 
-pub(super) fn job_event_kinds() -> [JobEventKind; 6] {
+/// Where the checkpoints of an attempt were.
+fn source() -> CheckpointSource {
+    CheckpointSource { attempt: 1, node: "box".into() }
+}
+
+fn checkpoint_results() -> [CheckpointResult; 2] {
+    [CheckpointResult::Carried(Bytes(3 << 20)), CheckpointResult::Missing("node box is not connected".into())]
+}
+
+pub(super) fn job_event_kinds() -> [JobEventKind; 8] {
     let attempt = JobId::new(7).attempt(1);
     let stalled = |step| JobEventKind::Stalled { attempt, quiet_for: Span::from_secs(600), step };
+    let found = |result| JobEventKind::Checkpoints { attempt, node: "den".into(), source: source(), result };
+    let [carried, missing] = checkpoint_results().map(found);
     [
+        carried,
+        missing,
         stalled(None),
         stalled(Some(9)),
         JobEventKind::SignalSent { attempt, signal: Signal::USR1 },

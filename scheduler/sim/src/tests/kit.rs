@@ -54,6 +54,9 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         rendezvous_port: None,
         application: None,
         place: None,
+        node_rank: 0,
+        checkpoints: None,
+        note: None,
         environment: [].into(),
     }
 }

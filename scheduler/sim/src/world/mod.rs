@@ -6,6 +6,7 @@
 //! Start reading with [`World::run`]; the other files of this directory handle one kind of event each.
 
 mod allotments;
+mod checkpoints;
 mod code;
 mod external_events;
 mod final_checks;
@@ -276,6 +277,9 @@ impl World<'_> {
                 self.deliver_mps_answer(node, device, order, chance)
             }
             DaemonSimEvent::CodeFetched(attempt) => self.code_fetched(node, attempt),
+            DaemonSimEvent::CheckpointsFetched(attempt, node_rank) => {
+                self.checkpoints_fetched(node, attempt, node_rank)
+            }
             DaemonSimEvent::Allotted(attempt, in_force) => self.allotted(node, attempt, in_force),
             DaemonSimEvent::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);

@@ -85,6 +85,9 @@ impl World<'_> {
             }
             WorkerEffect::FetchCode(start) => self.fetch_code(node, &start),
             WorkerEffect::ReleaseCode(attempt) => self.release_code(node, attempt)?,
+            WorkerEffect::FetchCheckpoints(start) => self.fetch_checkpoints(node, &start),
+            // What arrives for nobody is ignored.
+            WorkerEffect::AbandonCheckpoints(_) => {}
             WorkerEffect::Spawn(start) => {
                 self.check(|| self.nodes[node].machine.copies.check(&start))?;
                 self.counters.ranks += 1;

@@ -72,6 +72,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         nodes: vec!["10.0.0.1".into()],
         application: None,
         place: None,
+        checkpoints: None,
         world_size: ranks,
         rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
         ranks: (0..ranks).map(run).collect(),
@@ -133,6 +134,9 @@ pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<RankExit>) -> 
         rendezvous_port: None,
         application: None,
         place: None,
+        node_rank: 0,
+        checkpoints: None,
+        note: None,
         environment: [].into(),
     };
     FoundRank { start, started_at: at(10), stopping: None, ending, progress: None }

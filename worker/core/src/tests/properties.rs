@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cohabit_types::{
-    AttemptId, Bytes, DeviceId, DeviceSharing, Enforcement, EnforcementRequirement, GpuReading, GpuRequest,
-    HeldRankPhase, HostShare, JobId, Order, Outcome, RankId, RunOrder, Share, Span, StartFailure, StopReason,
-    Time,
+    AttemptId, Bytes, CheckpointResult, CheckpointSource, DeviceId, DeviceSharing, Enforcement,
+    EnforcementRequirement, GpuReading, GpuRequest, HeldRankPhase, HostShare, JobId, Order, Outcome, RankId,
+    RunOrder, Share, Span, StartFailure, StopReason, Time,
 };
 use proptest::prelude::*;
 
 use super::gpu_kit::{device, gpu, left_running};
 use super::kit::{at, code, limited, order, secs, step};
 use crate::{
-    Config, GpuAccess, GpuSample, MpsEvent, MpsLimits, MpsOrder, RankExit, Worker, WorkerEffect, WorkerEvent,
+    Config, FetchedCheckpoints, GpuAccess, GpuSample, MpsEvent, MpsLimits, MpsOrder, RankExit, Worker,
+    WorkerEffect, WorkerEvent,
 };
 
 /// Reasons for stops that the head orders: with the whole grace and with none.
@@ -28,14 +29,19 @@ fn rank_id() -> impl Strategy<Value = RankId> {
     (1..=4u32, 0..2u32).prop_map(|(attempt, rank)| JobId::new(7).attempt(attempt).rank(rank))
 }
 
+fn carried() -> FetchedCheckpoints {
+    FetchedCheckpoints { result: Some(CheckpointResult::Carried(Bytes(1))), note: Some("a note".into()) }
+}
+
 fn allot(attempt: AttemptId) -> WorkerEvent {
     WorkerEvent::Order(Order::Allot { attempt, host: HOST })
 }
 
 /// Of two ranks on whole devices, or one on a part of one.
 fn run_order() -> impl Strategy<Value = RunOrder> {
-    let terms = (prop::option::of(1..90u64), prop::bool::ANY, prop::bool::ANY, prop::bool::ANY);
-    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, (warning, shares, insists, has_code))| {
+    let flag = || prop::bool::ANY;
+    let terms = (prop::option::of(1..90u64), flag(), flag(), flag(), flag());
+    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, (warning, shares, insists, has_code, carries))| {
         let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
         order.attempt = JobId::new(7).attempt(attempt);
         if shares {
@@ -44,6 +50,7 @@ fn run_order() -> impl Strategy<Value = RunOrder> {
             order.ranks[0].devices = vec![gpu(ranks % 2)];
         }
         Arc::make_mut(&mut order.spec).code = has_code.then(code);
+        order.checkpoints = carries.then(|| CheckpointSource { attempt: 1, node: "den".into() });
         if insists {
             Arc::make_mut(&mut order.spec).demand.limits = EnforcementRequirement::Enforced;
         }
@@ -92,6 +99,7 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
             let result = if is_there { Ok(()) } else { Err(StartFailure::Other("no".into())) };
             WorkerEvent::CodeFetched(rank.attempt, result)
         }),
+        4 => rank_id().prop_map(|rank| WorkerEvent::CheckpointsFetched(rank.attempt, carried())),
         4 => rank_id().prop_map(WorkerEvent::Spawned),
         1 => rank_id().prop_map(|rank| WorkerEvent::SpawnFailed(rank, StartFailure::Other("no".into()))),
         4 => rank_id().prop_map(exited),
@@ -119,6 +127,8 @@ struct World {
     changing: BTreeSet<AttemptId>,
     /// Copies of code, and whether they are there.
     copies: BTreeMap<AttemptId, bool>,
+    /// Attempts for which checkpoints are on their way.
+    carrying: BTreeSet<AttemptId>,
 }
 
 impl World {
@@ -133,6 +143,7 @@ impl World {
             ordered: BTreeMap::new(),
             changing: BTreeSet::new(),
             copies: BTreeMap::new(),
+            carrying: BTreeSet::new(),
         };
         if let Some(attempt) = left {
             let mut order = order(limited(60, None), 1);
@@ -155,6 +166,7 @@ impl World {
                 self.executors.get(rank) == Some(&true)
             }
             WorkerEvent::CodeFetched(attempt, _) => self.copies.get(attempt) == Some(&false),
+            WorkerEvent::CheckpointsFetched(attempt, _) => self.carrying.contains(attempt),
             WorkerEvent::Allotted(attempt, _) => self.changing.contains(attempt),
             WorkerEvent::Mps(device, word) => match (word, self.ordered.get(device)) {
                 (MpsEvent::Up | MpsEvent::Failed(_), asked) => {
@@ -181,6 +193,7 @@ impl World {
                 Ok(()) => _ = self.copies.insert(*attempt, true),
                 Err(_) => _ = self.copies.remove(attempt),
             },
+            WorkerEvent::CheckpointsFetched(attempt, _) => _ = self.carrying.remove(attempt),
             WorkerEvent::Allotted(attempt, _) => _ = self.changing.remove(attempt),
             WorkerEvent::Spawned(rank) => _ = self.executors.insert(*rank, true),
             WorkerEvent::SpawnFailed(rank, _) | WorkerEvent::Exited(rank, _) => {
@@ -211,7 +224,14 @@ impl World {
                     self.copies.remove(&attempt);
                 }
             }
+            WorkerEffect::FetchCheckpoints(start) => {
+                assert!(self.carrying.insert(start.rank.attempt), "{} is carried already", start.rank);
+            }
+            WorkerEffect::AbandonCheckpoints(attempt) => {
+                assert!(self.carrying.remove(&attempt), "{attempt} is not being carried");
+            }
             WorkerEffect::Spawn(start) => {
+                assert!(!self.carrying.contains(&start.rank.attempt), "{} starts too early", start.rank);
                 let (has_code, attempt) = (start.spec.code.is_some(), start.code_owner());
                 let is_there = self.copies.get(&attempt) == Some(&true);
                 assert!(is_there || !has_code, "{} starts without its code", start.rank);
@@ -245,6 +265,9 @@ impl World {
             self.now += Span::from_secs(60);
             for attempt in self.copies.clone().into_iter().filter_map(|(it, there)| (!there).then_some(it)) {
                 self.handle(WorkerEvent::CodeFetched(attempt, Ok(())));
+            }
+            for attempt in self.carrying.clone() {
+                self.handle(WorkerEvent::CheckpointsFetched(attempt, carried()));
             }
             for (device, order) in self.ordered.clone() {
                 let word = if order == MpsOrder::Stop { MpsEvent::Stopped } else { MpsEvent::Up };

@@ -182,6 +182,9 @@ mod tests {
             rendezvous_port: None,
             application: None,
             place: None,
+            node_rank: 0,
+            checkpoints: None,
+            note: None,
             environment: [].into(),
         }
     }

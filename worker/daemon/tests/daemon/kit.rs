@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_net::{
@@ -13,9 +13,9 @@ use cohabit_net::{
 };
 use cohabit_store::{ContentError, ContentStore, StoreKind, StoreLimits};
 use cohabit_types::{
-    Bytes, CodeRequest, ContentPiece, DeviceId, FollowMode, HeldRank, Inventory, JobId, JobSpec, LogChunk,
-    LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun, Refusal, RefusalCode, Rendezvous,
-    Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
+    Bytes, CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, DeviceId, FollowMode, HeldRank,
+    Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun,
+    Refusal, RefusalCode, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
 };
 use cohabit_worker_daemon::{DeviceSpec, ExecutorProgram, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -48,6 +48,8 @@ pub(crate) struct Cluster {
     /// What the head stores, and how often a piece of it was read.
     pub(crate) code: Arc<ContentStore>,
     pieces: Arc<AtomicUsize>,
+    /// The archive of checkpoints that another worker would have; it is away without one.
+    pub(crate) checkpoints: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 /// A worker's link, as the head sees it.
@@ -77,6 +79,7 @@ struct Ear {
     heartbeats: watch::Sender<u64>,
     code: Arc<ContentStore>,
     pieces: Arc<AtomicUsize>,
+    checkpoints: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 impl HeadService for Ear {
@@ -94,6 +97,20 @@ impl HeadService for Ear {
         let refused = |error: ContentError| Refusal::new(RefusalCode::NotFound, error.to_string());
         self.code.read(&request.file, request.offset).map_err(refused)
     }
+
+    /// A few bytes at a time of what this test has put there.
+    async fn read_checkpoints(
+        self,
+        _: Context,
+        request: CheckpointRequest,
+    ) -> Result<CheckpointPiece, Refusal> {
+        let Some(archive) = self.checkpoints.lock().unwrap().clone() else {
+            return Err(Refusal::new(RefusalCode::Unavailable, "node den is not connected"));
+        };
+        let (size, offset) = (archive.len() as u64, request.offset);
+        let bytes = archive.into_iter().skip(offset as usize).take(1 << 12).collect();
+        Ok(CheckpointPiece { size, offset, lacks_earlier: false, bytes })
+    }
 }
 
 impl Cluster {
@@ -105,7 +122,15 @@ impl Cluster {
         let listener = Listener::bind("127.0.0.1:0", &identity, tokens.clone()).await.unwrap();
         let limits = StoreLimits { bytes: Bytes(64 << 20), files: 100 };
         let code = ContentStore::open(&folder.path().join("head/code"), StoreKind::Durable, limits).unwrap();
-        Cluster { folder, listener, tokens, names: 0, code: code.into(), pieces: Arc::default() }
+        Cluster {
+            folder,
+            listener,
+            tokens,
+            names: 0,
+            code: code.into(),
+            pieces: Arc::default(),
+            checkpoints: Arc::default(),
+        }
     }
 
     /// How often a worker has read a piece of code.
@@ -172,7 +197,8 @@ impl Cluster {
         let (takes_reports, takes) = watch::channel(true);
         let (beating, heartbeats) = watch::channel(0);
         let (code, pieces) = (Arc::clone(&self.code), Arc::clone(&self.pieces));
-        let ear = Ear { heard, takes, heartbeats: beating, code, pieces };
+        let checkpoints = Arc::clone(&self.checkpoints);
+        let ear = Ear { heard, takes, heartbeats: beating, code, pieces, checkpoints };
         let session = peer.start_session(ear).await;
         Joined { key, inventory, session, reports, takes_reports, heartbeats }
     }
@@ -219,6 +245,7 @@ impl Joined {
                 | Report::Allotted { .. }
                 | Report::Stalled { .. }
                 | Report::SignalSent { .. }
+                | Report::Checkpoints { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::ColocationSamples(_) => {}
@@ -241,6 +268,7 @@ impl Joined {
                 | Report::Allotted { .. }
                 | Report::Stalled { .. }
                 | Report::SignalSent { .. }
+                | Report::Checkpoints { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
                 | Report::ColocationSamples(_)
@@ -317,6 +345,7 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         ranks,
         application: None,
         place: None,
+        checkpoints: None,
     }))
 }
 

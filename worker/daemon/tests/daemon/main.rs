@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 mod applications;
+mod checkpoints;
 mod code;
 mod joins;
 mod kit;

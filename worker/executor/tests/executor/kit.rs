@@ -206,6 +206,9 @@ impl Plan {
             rendezvous_port: None,
             application: None,
             place: None,
+            node_rank: 0,
+            checkpoints: None,
+            note: None,
             environment: BTreeMap::new(),
         };
         let start = StartRecord {

@@ -62,6 +62,8 @@ struct RankPart<'a> {
     #[serde(default)]
     rendezvous_port: Option<u16>,
     environment: Cow<'a, BTreeMap<Cow<'static, str>, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<Cow<'a, str>>,
 }
 
 /// The role only matters before the rank starts, so one that a file of version 1 does not name may be any.
@@ -179,6 +181,7 @@ impl<'a> From<&'a RankStart> for RankPart<'a> {
             access: start.access.into(),
             rendezvous_port: start.rendezvous_port,
             environment: Cow::Borrowed(&start.environment),
+            note: start.note.as_deref().map(Cow::Borrowed),
         }
     }
 }
@@ -197,8 +200,11 @@ impl From<RankPart<'_>> for RankStart {
             access: part.access.into(),
             rendezvous_port: part.rendezvous_port,
             environment: part.environment.into_owned(),
+            note: part.note.map(Cow::into_owned),
             application: None,
             place: None,
+            node_rank: 0,
+            checkpoints: None,
         }
     }
 }

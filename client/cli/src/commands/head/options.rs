@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use cohabit_client::MOST_SNAPSHOT_BYTES;
 use cohabit_client::types::{Bytes, NewToken, ParseAmountError, Span};
 use cohabit_console::CommandError;
-use cohabit_head::{Config, HeadOptions, InterferenceSource, RequestLimits};
+use cohabit_head::{CheckpointOptions, Config, HeadOptions, InterferenceSource, RequestLimits};
 
 use crate::arguments::HeadStartArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
@@ -26,6 +26,8 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
         (SettingKey::Interference, &arguments.interference),
         (SettingKey::MaxSlowdown, &arguments.max_slowdown),
         (SettingKey::LostAfter, &arguments.lost_after),
+        (SettingKey::CheckpointDir, &arguments.checkpoint_dir),
+        (SettingKey::CheckpointLimit, &arguments.checkpoint_limit),
         (SettingKey::MaxRunningJobs, &arguments.max_running_jobs),
         (SettingKey::PrivateData, &arguments.private_data),
     ];
@@ -47,6 +49,7 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         history_retention: settings
             .checked(SettingKey::HistoryRetention, values::parse_duration)?
             .unwrap_or(usual.history_retention),
+        checkpoints: checkpoints(settings, usual.checkpoints)?,
         limits: limits(settings, usual.limits)?,
         private_data: settings.checked(SettingKey::PrivateData, str::parse)?.unwrap_or(usual.private_data),
         user_token_lifetime: settings
@@ -54,6 +57,24 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
             .unwrap_or(usual.user_token_lifetime),
         ..usual
     })
+}
+
+/// Where checkpoints go of jobs that name no directory.
+fn checkpoints(settings: &Settings, usual: CheckpointOptions) -> Result<CheckpointOptions, CommandError> {
+    Ok(CheckpointOptions {
+        directory: settings.checked(SettingKey::CheckpointDir, checkpoint_directory)?.or(usual.directory),
+        limit: settings.checked(SettingKey::CheckpointLimit, str::parse)?.unwrap_or(usual.limit),
+    })
+}
+
+/// The same path on every node, so it cannot be relative to anything here.
+fn checkpoint_directory(text: &str) -> Result<String, String> {
+    match text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "'{text}' is not an absolute path: give the full path, which is the same on all nodes"
+        )),
+    }
 }
 
 /// How long a new token of a user is valid; none if it does not expire.

@@ -1,0 +1,39 @@
+//! Checkpoints that a worker needs for an attempt and another worker keeps. They pass through the head, piece by
+//! piece: workers reach the head alone.
+
+use cohabit_types::{CheckpointPiece, CheckpointQuery, CheckpointRequest, NodeId, Refusal, RefusalCode};
+
+use super::client::ending;
+use super::context::SessionContext;
+use crate::driver::{Message, Query, WorkerSessionMessage};
+
+/// A piece of the checkpoints that the worker of this node asks for. It gets only those of an attempt that it
+/// is to start.
+pub(super) async fn read(
+    context: &SessionContext,
+    node: NodeId,
+    request: CheckpointRequest,
+) -> Result<CheckpointPiece, Refusal> {
+    let CheckpointRequest { attempt, node_rank, offset } = request;
+    let asked = context
+        .driver
+        .ask(|reply_to| Message::Query(Query::CheckpointsFor(node, attempt, node_rank, reply_to)));
+    let found = asked.await.map_err(|error| ending(&error))?;
+    let (_, keeper) = found.ok_or_else(|| {
+        let message = format!("attempt {attempt} needs no checkpoints of another node");
+        Refusal::new(RefusalCode::NotFound, message)
+    })?;
+    let limit = context.checkpoint_limit;
+    if limit.0 == 0 {
+        let message = "the head carries no checkpoints (checkpoint-limit 0)";
+        return Err(Refusal::new(RefusalCode::Invalid, message));
+    }
+    let away = || {
+        let message = format!("node {} is not connected", keeper.node);
+        Refusal::new(RefusalCode::Unavailable, message)
+    };
+    let query = CheckpointQuery { job: attempt.job, node_rank, offset, limit };
+    let session = keeper.session.as_ref().ok_or_else(away)?;
+    let asked = session.ask(|reply_to| WorkerSessionMessage::ReadCheckpoints(query, reply_to));
+    asked.await.map_err(|_| away())?
+}
