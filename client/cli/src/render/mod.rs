@@ -16,6 +16,7 @@ pub(crate) mod models_table;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 pub(crate) mod objects_table;
+pub(crate) mod plain_line;
 mod silence;
 pub(crate) mod states;
 pub(crate) mod tasks_table;
