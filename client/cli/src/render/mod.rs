@@ -9,6 +9,7 @@ pub(crate) mod code_diff;
 pub(crate) mod code_documents;
 pub(crate) mod code_stat;
 pub(crate) mod documents;
+pub(crate) mod error_output;
 pub(crate) mod jobs_table;
 pub(crate) mod metrics;
 pub(crate) mod model_documents;
