@@ -1,14 +1,13 @@
 //! The `cohabit` program: the daemons and the commands of users.
 //!
 //! This crate connects the others and decides nothing about jobs. `arguments` defines the command line,
-//! `commands` has one module for each subcommand, `config` reads settings and `render` turns records into
+//! `commands` has one module for each subcommand, `config` reads settings by `cohabit-settings` and `render` turns records into
 //! tables and documents. Output, errors and exit codes are in `cohabit-console`; `simulate`, `predict` and
 //! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;
 mod array_file;
 mod clock;
-mod closest_name;
 mod code_changes;
 mod command_line;
 mod commands;
