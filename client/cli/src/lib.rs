@@ -11,6 +11,7 @@ mod clock;
 mod code_changes;
 mod command_line;
 mod commands;
+mod completion;
 mod config;
 #[cfg(feature = "daemon")]
 mod daemon;
@@ -36,12 +37,17 @@ mod worker_directory;
 use std::env;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
+use clap_complete::CompleteEnv;
 use cohabit_console::output;
 
+use self::arguments::CommandLine;
 use self::command_line::ParsedCommandLine;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // A shell that asks for candidates sets a variable; then this call prints them and ends the process.
+    CompleteEnv::with_factory(CommandLine::command).var(completion::VARIABLE).complete();
     let ParsedCommandLine { verb, script, warnings } = match command_line::read(env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(error) => return error.report(),

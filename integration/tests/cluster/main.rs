@@ -10,6 +10,7 @@ mod archive;
 mod arrays;
 mod bad_input;
 mod cgroups;
+mod completions;
 mod demo;
 mod documents;
 mod estimates;

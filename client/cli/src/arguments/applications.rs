@@ -1,10 +1,12 @@
 //! Arguments of commands on live applications.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use cohabit_client::types::JobRef;
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;
+use crate::completion;
 
 // Arguments of `applications`.
 #[derive(Debug, Args)]
@@ -25,7 +27,7 @@ pub(crate) struct ApplicationsArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ApplicationArguments {
     /// Live application: its name, or the number of its root job
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub(crate) application: JobRef,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,

@@ -7,6 +7,7 @@
 //! that uses them.
 
 mod applications;
+mod catalog;
 mod cluster;
 mod connection;
 mod daemons;
@@ -33,6 +34,7 @@ use cohabit_lab::profile::ProfileArguments;
 use cohabit_lab::simulate::SimulateArguments;
 
 pub(crate) use self::applications::{ApplicationArguments, ApplicationsArguments};
+pub(crate) use self::catalog::help_command;
 pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
 pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
