@@ -145,7 +145,8 @@ fn nothing_is_left_unfinished() {
     complain("unfinished", rows);
 }
 
-/// Whether a text counts with `(s)` behind a noun, as in `{count} job(s)`: `cohabit_types::counted` is for that.
+/// Whether a text counts with `(s)` behind a noun, as in `{count} job(s)`: `cohabit_types::counted` is for
+/// that.
 fn has_lazy_plural(line: &str) -> bool {
     line.match_indices("(s)").any(|(at, _)| {
         let noun = line[..at].trim_end_matches(|letter: char| letter.is_ascii_lowercase() || letter == '-');

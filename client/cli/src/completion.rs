@@ -1,7 +1,8 @@
 //! Candidates for shell completion that only the head knows: jobs, applications and nodes.
 //!
-//! A shell that completes waits for the answer, so there is one attempt within [`LIMIT`]. Whatever goes wrong, no
-//! head among it, means no candidates: a message would stand in the middle of the line that is typed.
+//! A shell that completes waits for the answer, so there is one attempt within [`LIMIT`]. Whatever goes
+//! wrong, no head among it, means no candidates: a message would stand in the middle of the line that is
+//! typed.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,8 +1,9 @@
 //! The `cohabit` program: the daemons and the commands of users.
 //!
 //! This crate connects the others and decides nothing about jobs. `arguments` defines the command line,
-//! `commands` has one module for each subcommand, `config` reads settings by `cohabit-settings` and `render` turns records into
-//! tables and documents. Output, errors and exit codes are in `cohabit-console`; `simulate`, `predict` and
+//! `commands` has one module for each subcommand, `config` reads settings by `cohabit-settings` and `render`
+//! turns records into tables and documents. Output, errors and exit codes are in `cohabit-console`;
+//! `simulate`, `predict` and
 //! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;

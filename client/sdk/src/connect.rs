@@ -25,15 +25,16 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// The head and token that `cohabit` uses without flags: those that `COHABIT_HEAD` and `COHABIT_TOKEN_FILE`
-    /// name, else the keys `head` and `token-file` of `./cohabit.toml`, `~/.config/cohabit/config.toml` or
-    /// `/etc/cohabit/config.toml`, else those in the state directory of a head on this machine: `COHABIT_STATE`,
-    /// the key `state`, or [`ConnectOptions::default_state_dir`]. In each of these places, an address or token
-    /// file wins over a state directory.
+    /// The head and token that `cohabit` uses without flags: those that `COHABIT_HEAD` and
+    /// `COHABIT_TOKEN_FILE` name, else the keys `head` and `token-file` of `./cohabit.toml`,
+    /// `~/.config/cohabit/config.toml` or
+    /// `/etc/cohabit/config.toml`, else those in the state directory of a head on this machine:
+    /// `COHABIT_STATE`, the key `state`, or [`ConnectOptions::default_state_dir`]. In each of these places,
+    /// an address or token file wins over a state directory.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if there is no address or no readable token, or a file cannot be understood: with
-    /// its path and line.
+    /// [`Error::Configuration`] if there is no address or no readable token, or a file cannot be understood:
+    /// with its path and line.
     pub fn from_environment() -> Result<ConnectOptions, Error> {
         ConnectOptions::from_settings(&Settings::with_flags(RawSettings::new())?)
     }

@@ -1,8 +1,8 @@
-//! The SDK of Cohabit for Rust programs: a client of a running cluster, with which a program submits jobs to the
-//! cluster's GPUs, follows their output, waits for their end, and asks about jobs and nodes, as the command
-//! line `cohabit` does. It finds the head as the command line finds it: by `COHABIT_*` variables, by the same
-//! configuration files, or by the state directory of a head on this machine. (Programs whose functions and actors
-//! themselves run on the cluster use the crate `cohabit` instead.)
+//! The SDK of Cohabit for Rust programs: a client of a running cluster, with which a program submits jobs to
+//! the cluster's GPUs, follows their output, waits for their end, and asks about jobs and nodes, as the
+//! command line `cohabit` does. It finds the head as the command line finds it: by `COHABIT_*` variables, by
+//! the same configuration files, or by the state directory of a head on this machine. (Programs whose
+//! functions and actors themselves run on the cluster use the crate `cohabit` instead.)
 //!
 //! ```no_run
 //! use std::io::Write;
@@ -15,7 +15,7 @@
 //!     // The head that `cohabit` would use here.
 //!     let client = Client::connect_from_environment().await?;
 //!
-//!     let job = JobBuilder::new("python").args(["train.py", "--lr", "0.01"]).gpus(0.5).submit(&client).await?;
+//! let job = JobBuilder::new("python").args(["train.py", "--lr", "0.01"]).gpus(0.5).submit(&client).await?;
 //!     println!("job {}", job.id());
 //!
 //!     let mut output = job.logs(LogOptions::follow());

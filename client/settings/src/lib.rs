@@ -1,5 +1,5 @@
-//! Settings from flags, `COHABIT_*` environment variables and configuration files, for the command line and the
-//! SDK: one program finds the same head as the other.
+//! Settings from flags, `COHABIT_*` environment variables and configuration files, for the command line and
+//! the SDK: one program finds the same head as the other.
 //!
 //! [`Settings`] holds the sources in their order. `file` reads one file, `key` names what may be set, and
 //! `location` says where the head is and which file has the token. Nothing here opens a connection or reads a
@@ -17,7 +17,7 @@ pub use closest_name::closest_name;
 pub use error::{SettingsError, SettingsErrorKind};
 pub use file::parse_settings;
 pub use key::{RawSettings, SettingKey};
-pub use location::{ADMIN_TOKEN, TokenFile, default_state_directory, read_head_address};
+pub use location::{ADMIN_TOKEN, TokenLocation, default_state_directory, read_head_address};
 pub use settings::{Setting, SettingSource, Settings};
 
 #[cfg(test)]

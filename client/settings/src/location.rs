@@ -20,7 +20,7 @@ pub const ADMIN_TOKEN: &str = "admin.token";
 
 /// The file that has the token of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenFile {
+pub struct TokenLocation {
     /// Its path.
     pub path: PathBuf,
     /// The setting that names it, if one does in a configuration file.
@@ -28,7 +28,7 @@ pub struct TokenFile {
 }
 
 /// The path, with the setting that names it.
-impl fmt::Display for TokenFile {
+impl fmt::Display for TokenLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.named_by {
             Some(place) => write!(f, "{} ({place})", self.path.display()),
@@ -56,16 +56,16 @@ impl Settings {
     ///
     /// # Errors
     /// [`SettingsErrorKind::Configuration`] if nothing is set and there is no home directory.
-    pub fn token_file(&self) -> Result<TokenFile, SettingsError> {
+    pub fn token_file(&self) -> Result<TokenLocation, SettingsError> {
         let Some(setting) = self.first_of(&[SettingKey::TokenFile, SettingKey::State]) else {
-            return Ok(TokenFile { path: default_state_directory()?.join(ADMIN_TOKEN), named_by: None });
+            return Ok(TokenLocation { path: default_state_directory()?.join(ADMIN_TOKEN), named_by: None });
         };
         let path = match setting.key == SettingKey::State {
             true => setting.path().join(ADMIN_TOKEN),
             false => setting.path(),
         };
         let named_by = matches!(setting.origin, SettingSource::File(_)).then(|| setting.place());
-        Ok(TokenFile { path, named_by })
+        Ok(TokenLocation { path, named_by })
     }
 
     /// The state directory, as set or by default.
@@ -80,8 +80,8 @@ impl Settings {
 /// The address that a head has left in its state directory.
 ///
 /// # Errors
-/// [`SettingsErrorKind::HeadStopped`] if the head has stopped; [`SettingsErrorKind::Configuration`] if none has
-/// ever started with this directory.
+/// [`SettingsErrorKind::HeadStopped`] if the head has stopped; [`SettingsErrorKind::Configuration`] if none
+/// has ever started with this directory.
 pub fn read_head_address(state: &Path) -> Result<String, SettingsError> {
     let file = state.join(ADDRESS);
     match fs::read_to_string(&file) {

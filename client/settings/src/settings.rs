@@ -1,8 +1,8 @@
 //! All settings of a program, in the order of their sources.
 //!
-//! Values are kept as text with their source and checked once, when a program needs them. The error of a wrong
-//! value names its flag, variable, or file and line. An unknown key in a file is an error that suggests the
-//! closest key.
+//! Values are kept as text with their source and checked once, when a program needs them. The error of a
+//! wrong value names its flag, variable, or file and line. An unknown key in a file is an error that suggests
+//! the closest key.
 
 use std::collections::BTreeMap;
 use std::env::{self, VarError};
@@ -68,8 +68,8 @@ impl Settings {
     /// `~/.config/cohabit/config.toml` (or in `XDG_CONFIG_HOME`) and `/etc/cohabit/config.toml`.
     ///
     /// # Errors
-    /// A file that cannot be read or parsed, or has an unknown key: with its path and line. A variable that is no
-    /// text.
+    /// A file that cannot be read or parsed, or has an unknown key: with its path and line. A variable that
+    /// is no text.
     pub fn with_flags(flags: RawSettings) -> Result<Settings, SettingsError> {
         for name in SettingKey::ALL.iter().map(|key| key.variable()) {
             if matches!(env::var(&name), Err(VarError::NotUnicode(_))) {

@@ -227,6 +227,6 @@ fn array_reason(state: JobState, summary: &ArraySummary, worst: Option<&Job>) ->
         None => ReasonCode::WaitingForTurn,
     };
     let (ended, members, counts) = (summary.ended(), summary.members, counts.join(", "));
-    let members = counted(members, "member", "members");
+    let members = counted(members, "member has", "members have");
     (code, format!("{ended} of {members} ended: {counts}{held}"))
 }

@@ -23,7 +23,17 @@ pub(crate) struct ApplicationsArguments {
     pub(crate) display: DisplayArguments,
 }
 
-// Arguments of `actors`, `tasks` and `objects`.
+// Arguments of `tasks`.
+#[derive(Debug, Args)]
+pub(crate) struct TasksArguments {
+    #[command(flatten)]
+    pub(crate) application: ApplicationArguments,
+    /// List only the last COUNT tasks: those that run come first, then those that wait, then those that ended
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) tail: Option<usize>,
+}
+
+// Arguments of `actors` and `objects`, and of `tasks` with more.
 #[derive(Debug, Args)]
 pub(crate) struct ApplicationArguments {
     /// Live application: its name, or the number of its root job

@@ -1,7 +1,7 @@
 //! The commands in the groups in which the help lists them, and examples of each.
 //!
-//! `clap` lists commands in one column; the help of `cohabit` itself is a template made from [`GROUPS`]. Only a
-//! command line that asks for help pays for this: see [`help_command`].
+//! `clap` lists commands in one column; the help of `cohabit` itself is a template made from [`GROUPS`]. Only
+//! a command line that asks for help pays for this: see [`help_command`].
 
 use clap::{Command, CommandFactory as _};
 
@@ -66,7 +66,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("code", &["cohabit code 12 --stat", "cohabit code 12 --extract ./there"]),
     ("applications", &["cohabit applications", "cohabit applications --user ada"]),
     ("actors", &["cohabit actors search"]),
-    ("tasks", &["cohabit tasks search"]),
+    ("tasks", &["cohabit tasks search", "cohabit tasks search --tail 20"]),
     ("objects", &["cohabit objects search"]),
     ("head", &["cohabit head start"]),
     ("head start", &["cohabit head start", "cohabit head start --listen 0.0.0.0:7070 --policy fifo"]),

@@ -1,5 +1,5 @@
-//! Reads the end of the standard error of a job that has failed, for `explain`. Whatever goes wrong on the way
-//! is a sentence: what `explain` says else is worth more than this.
+//! Reads the end of the standard error of a job that has failed, for `explain`. Whatever goes wrong on the
+//! way is a sentence: what `explain` says else is worth more than this.
 
 use std::time::Duration;
 

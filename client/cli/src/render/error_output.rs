@@ -1,4 +1,5 @@
-//! The end of the standard error of a job that has failed, for `explain`: bounded, and harmless to a terminal.
+//! The end of the standard error of a job that has failed, for `explain`: bounded, and harmless to a
+//! terminal.
 
 use cohabit_client::types::RankId;
 use cohabit_console::printable_line;
@@ -12,7 +13,8 @@ const MOST_LINES: usize = 10;
 /// The most bytes of all lines that are shown.
 const MOST_BYTES: usize = 2 << 10;
 
-/// `{"attempt", "rank", "node", "lines", "problem"}`: the last lines of standard error, or why there are none.
+/// `{"attempt", "rank", "node", "lines", "problem"}`: the last lines of standard error, or why there are
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct ErrorOutputDocument {
     pub(crate) attempt: u32,

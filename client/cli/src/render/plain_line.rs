@@ -2,8 +2,8 @@
 
 use cohabit_console::printable_line;
 
-/// The line as it would stand on a terminal: what a carriage return has overwritten, and colors, are left out,
-/// tabs are spaces, and other control characters are written as their codes.
+/// The line as it would stand on a terminal: what a carriage return has overwritten, and colors, are left
+/// out, tabs are spaces, and other control characters are written as their codes.
 pub(crate) fn plain_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let shown = text.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();

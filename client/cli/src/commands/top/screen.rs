@@ -1,5 +1,5 @@
-//! Draws the screen of `top`: devices above, jobs below, or the page of one job. It changes nothing, and returns
-//! which parts of the lists are in sight.
+//! Draws the screen of `top`: devices above, jobs below, or the page of one job. It changes nothing, and
+//! returns which parts of the lists are in sight.
 
 use cohabit_client::types::{JobState, Time, counted};
 use cohabit_console::printable_line;
