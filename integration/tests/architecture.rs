@@ -43,7 +43,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-memory", &["cohabit-wire"]),
     ("cohabit-wire", &["cohabit-types"]),
     ("cohabit-net", &["cohabit-types", "cohabit-wire"]),
-    ("cohabit-client", &["cohabit-types", "cohabit-store", "cohabit-net"]),
+    ("cohabit-settings", &[]),
+    ("cohabit-client", &["cohabit-types", "cohabit-store", "cohabit-net", "cohabit-settings"]),
     ("cohabit-macros", &[]),
     (
         "cohabit",
@@ -92,7 +93,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("cohabit-fakes", &[]),
     ("cohabit-structure", &[]),
-    ("cohabit-console", &["cohabit-types", "cohabit-client"]),
+    ("cohabit-console", &["cohabit-types", "cohabit-client", "cohabit-settings"]),
     (
         "cohabit-lab",
         &[
@@ -112,6 +113,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-types",
             "cohabit-client",
             "cohabit-console",
+            "cohabit-settings",
             "cohabit-head",
             "cohabit-worker-daemon",
             "cohabit-executor",

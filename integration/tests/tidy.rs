@@ -145,6 +145,37 @@ fn nothing_is_left_unfinished() {
     complain("unfinished", rows);
 }
 
+/// Whether a text counts with `(s)` behind a noun, as in `{count} job(s)`: `cohabit_types::counted` is for
+/// that.
+fn has_lazy_plural(line: &str) -> bool {
+    line.match_indices("(s)").any(|(at, _)| {
+        let noun = line[..at].trim_end_matches(|letter: char| letter.is_ascii_lowercase() || letter == '-');
+        noun.len() < at
+            && (noun.ends_with("} ") || noun.ends_with(|it: char| it.is_ascii_digit() || it == ' '))
+    })
+}
+
+#[test]
+fn counted_nouns_are_in_the_singular_or_the_plural() {
+    for (line, is_lazy) in [
+        (r#"write!(f, "{} job(s) changed")"#, true),
+        (r#""{count} co-location sample(s)""#, true),
+        (r#""3 restart(s)""#, true),
+        (r#"counted(2, "job", "jobs")"#, false),
+        ("(s)", false),
+        ("parse(s)", false),
+    ] {
+        assert_eq!(has_lazy_plural(line), is_lazy, "{line}");
+    }
+    let mut rows = Vec::new();
+    for source in files(".rs").iter().filter(|source| !source.path.starts_with("integration")) {
+        let lazy =
+            source.text.lines().enumerate().filter(|(_, line)| line.contains('"') && has_lazy_plural(line));
+        rows.extend(lazy.map(|(number, line)| format!("{}:{}: {line}", source.path.display(), number + 1)));
+    }
+    complain("counts with (s)", rows);
+}
+
 #[test]
 fn every_link_between_documents_has_a_target() {
     let mut rows = Vec::new();

@@ -7,15 +7,18 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use cohabit_console::{CommandError, CommandErrorKind, output};
+use clap::{FromArgMatches as _, Parser as _};
+use cohabit_console::{CommandError, CommandErrorKind, Screen, output};
 
-use crate::arguments::{CommandLine, OutputFormat, SubmissionArguments, Verb};
+use crate::arguments::{CommandLine, OutputFormat, SubmissionArguments, Verb, help_command};
 use crate::script::{Directives, Script};
 use crate::usage_message::usage_message;
 
 /// The words before the flags: the name of the program and the subcommand.
 const BEFORE_FLAGS: usize = 2;
+
+/// The most columns of a help text.
+const WIDEST_HELP: usize = 100;
 
 /// Why there is no command to run.
 #[derive(Debug)]
@@ -54,8 +57,23 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<ParsedCommandLine, CommandLin
 }
 
 fn parse(words: &[OsString]) -> Result<Verb, CommandLineError> {
-    let parsed = CommandLine::try_parse_from(words);
+    let parsed = match asks_for_help(words) {
+        true => parse_with_help(words),
+        false => CommandLine::try_parse_from(words),
+    };
     Ok(parsed.map_err(|error| CommandLineError::Clap(error, format_of(words)))?.verb)
+}
+
+/// Whether the answer may be a help text: those take a while to put together.
+fn asks_for_help(words: &[OsString]) -> bool {
+    words.len() < BEFORE_FLAGS || words.iter().any(|word| word == "--help" || word == "-h")
+}
+
+fn parse_with_help(words: &[OsString]) -> Result<CommandLine, clap::Error> {
+    let width = Screen::of_stdout().width.map_or(WIDEST_HELP, |width| usize::from(width).min(WIDEST_HELP));
+    let mut command = help_command(width);
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 fn script_of(submission: &SubmissionArguments) -> Result<Option<Script>, CommandError> {

@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use clap::{Args as _, Command};
 use cohabit_client::types::{AttemptId, Bandwidth, Bytes, JobId, JobRef, JobState, RankId, Slowdown};
+use cohabit_console::CommandError;
 use cohabit_console::model_description::parse_model_description;
-use cohabit_console::{CommandError, line_of};
 use cohabit_lab::profile::parse_workloads;
 
 use crate::arguments::JobArguments;
@@ -22,12 +22,10 @@ const FILE: &str = "there.toml";
 /// A configuration file.
 pub fn config(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
-    match config::parse(text) {
-        Ok(written) => assert!(written.len() <= text.lines().count()),
-        Err((offset, why)) => {
-            assert!(offset <= text.len() && !why.is_empty());
-            assert!(line_of(text, offset) <= text.matches('\n').count() + 1);
-        }
+    let lines = text.matches('\n').count() + 1;
+    match config::parse_settings(text) {
+        Ok(written) => assert!(written.values().all(|(line, _)| (1..=lines).contains(line))),
+        Err((line, why)) => assert!((1..=lines).contains(&line) && !why.is_empty()),
     }
 }
 

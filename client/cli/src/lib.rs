@@ -1,17 +1,18 @@
 //! The `cohabit` program: the daemons and the commands of users.
 //!
 //! This crate connects the others and decides nothing about jobs. `arguments` defines the command line,
-//! `commands` has one module for each subcommand, `config` reads settings and `render` turns records into
-//! tables and documents. Output, errors and exit codes are in `cohabit-console`; `simulate`, `predict` and
+//! `commands` has one module for each subcommand, `config` reads settings by `cohabit-settings` and `render`
+//! turns records into tables and documents. Output, errors and exit codes are in `cohabit-console`;
+//! `simulate`, `predict` and
 //! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;
 mod array_file;
 mod clock;
-mod closest_name;
 mod code_changes;
 mod command_line;
 mod commands;
+mod completion;
 mod config;
 #[cfg(feature = "daemon")]
 mod daemon;
@@ -37,12 +38,17 @@ mod worker_directory;
 use std::env;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
+use clap_complete::CompleteEnv;
 use cohabit_console::output;
 
+use self::arguments::CommandLine;
 use self::command_line::ParsedCommandLine;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // A shell that asks for candidates sets a variable; then this call prints them and ends the process.
+    CompleteEnv::with_factory(CommandLine::command).var(completion::VARIABLE).complete();
     let ParsedCommandLine { verb, script, warnings } = match command_line::read(env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(error) => return error.report(),

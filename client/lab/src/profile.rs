@@ -19,7 +19,7 @@ use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, curr
 use cohabit_profiler::{
     BusyGpu, EarlyStop, ProfileError, ProfileOptions, ProfilePlan, ProfileReport, Profiler, TrialTiming,
 };
-use cohabit_types::Span;
+use cohabit_types::{Span, counted};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 pub use self::arguments::ProfileArguments;
@@ -44,8 +44,8 @@ pub fn run(
         let estimate = Span::from(profiler.estimate());
         let table = arguments.out.display();
         let plan = format!(
-            "{} sets to measure on {gpu}, which takes about {estimate}. Results are written to {table}",
-            profiler.left()
+            "{} to measure on {gpu}, which takes about {estimate}. Results are written to {table}",
+            counted(profiler.left(), "set", "sets")
         );
         ask_consent(&plan, arguments)?;
     }
@@ -127,7 +127,10 @@ fn print_result(report: &ProfileReport, gpu: &str, arguments: &ProfileArguments)
 
 /// The exit code. Sets that could not be measured are an error; reaching --max-time is not.
 fn exit_code_of(report: &ProfileReport, arguments: &ProfileArguments) -> Result<ExitCode, CommandError> {
-    let on = || format!("{} sets are left: run the same command again to continue", report.left);
+    let on = || {
+        let left = counted(report.left, "set is", "sets are");
+        format!("{left} left: run the same command again to continue")
+    };
     match report.stopped {
         Some(EarlyStop::Interrupted) => {
             return Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted; {}", on())));
@@ -141,8 +144,8 @@ fn exit_code_of(report: &ProfileReport, arguments: &ProfileArguments) -> Result<
     Err(CommandError::new(
         CommandErrorKind::Impossible("not_measured"),
         format!(
-            "{} sets could not be measured, for the reasons above and in {}.json: run the same command again to retry them",
-            report.unmeasured.len(),
+            "{} could not be measured, for the reasons above and in {}.json: run the same command again to retry them",
+            counted(report.unmeasured.len(), "set", "sets"),
             arguments.out.display()
         ),
     ))

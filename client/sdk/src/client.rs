@@ -31,8 +31,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Connects to the head that the environment names; see [`ConnectOptions::from_environment`]. Its files
-    /// are read on a blocking thread.
+    /// Connects to the head that the environment or a configuration file names, as the command line does; see
+    /// [`ConnectOptions::from_environment`]. The files are read on a blocking thread.
     ///
     /// # Errors
     /// [`Error::Configuration`] if there is no address or no readable token; else those of

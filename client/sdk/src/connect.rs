@@ -1,18 +1,17 @@
 //! The address of the head and the token of the user, given or found.
 //!
-//! They are found the way the command line finds them: environment variables first, then the state directory
-//! of a head on the same machine. Tokens are read from files only, never from variables or arguments, which
-//! others can see. The functions of [`ConnectOptions`] read small files where they are called; async code
-//! calls [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a
-//! blocking thread.
+//! They are found the way the command line finds them, by the same code (`cohabit-settings`): environment
+//! variables first, then configuration files, then the state directory of a head on the same machine. Tokens
+//! are read from files only, never from variables or arguments, which others can see. The functions of
+//! [`ConnectOptions`] read small files where they are called; async code calls
+//! [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a blocking
+//! thread.
 
-use std::env;
-use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use cohabit_net::{Endpoint, Token};
+use cohabit_settings::{ADMIN_TOKEN, RawSettings, Settings, SettingsError};
 
 use crate::Error;
 
@@ -26,14 +25,18 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// The head and token that the environment names: `COHABIT_HEAD` and `COHABIT_TOKEN_FILE`, and for what
-    /// is not set the state directory of a head on this machine (`COHABIT_STATE`, or
-    /// [`ConnectOptions::default_state_dir`]).
+    /// The head and token that `cohabit` uses without flags: those that `COHABIT_HEAD` and
+    /// `COHABIT_TOKEN_FILE` name, else the keys `head` and `token-file` of `./cohabit.toml`,
+    /// `~/.config/cohabit/config.toml` or
+    /// `/etc/cohabit/config.toml`, else those in the state directory of a head on this machine:
+    /// `COHABIT_STATE`, the key `state`, or [`ConnectOptions::default_state_dir`]. In each of these places,
+    /// an address or token file wins over a state directory.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if there is no address or no readable token.
+    /// [`Error::Configuration`] if there is no address or no readable token, or a file cannot be understood:
+    /// with its path and line.
     pub fn from_environment() -> Result<ConnectOptions, Error> {
-        ConnectOptions::from_variables(|name| env::var_os(name).filter(|value| !value.is_empty()))
+        ConnectOptions::from_settings(&Settings::with_flags(RawSettings::new())?)
     }
 
     /// The head whose state directory this is, as its admin.
@@ -42,7 +45,9 @@ impl ConnectOptions {
     /// [`Error::Configuration`] if no head has started with it, or its files may not be read.
     pub fn local(state_dir: impl AsRef<Path>) -> Result<ConnectOptions, Error> {
         let state_dir = state_dir.as_ref();
-        Ok(ConnectOptions { head: address_in(state_dir)?, token: token_at(&state_dir.join("admin.token"))? })
+        let token = state_dir.join(ADMIN_TOKEN);
+        let head = cohabit_settings::read_head_address(state_dir)?;
+        Ok(ConnectOptions { head, token: token_at(&token, &token.display())? })
     }
 
     /// Where a head keeps its state unless told otherwise: `/var/lib/cohabit` for root, else
@@ -51,33 +56,22 @@ impl ConnectOptions {
     /// # Errors
     /// [`Error::Configuration`] if there is no home directory.
     pub fn default_state_dir() -> Result<PathBuf, Error> {
-        let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-        if is_root {
-            return Ok(PathBuf::from("/var/lib/cohabit"));
-        }
-        let home = env::home_dir().ok_or_else(|| {
-            Error::Configuration(
-                "there is no home directory: set HOME, or set COHABIT_STATE to the head's state directory"
-                    .into(),
-            )
-        })?;
-        Ok(home.join(".local/share/cohabit"))
+        Ok(cohabit_settings::default_state_directory()?)
     }
 
-    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<ConnectOptions, Error> {
-        let state_dir =
-            || variable("COHABIT_STATE").map_or_else(ConnectOptions::default_state_dir, |dir| Ok(dir.into()));
-        let head = match variable("COHABIT_HEAD") {
-            Some(head) => head.into_string().map_err(|head| {
-                Error::Configuration(format!("COHABIT_HEAD is not valid UTF-8: {}", head.to_string_lossy()))
-            })?,
-            None => address_in(&state_dir()?)?,
-        };
-        let token_file = match variable("COHABIT_TOKEN_FILE") {
-            Some(file) => PathBuf::from(file),
-            None => state_dir()?.join("admin.token"),
-        };
-        Ok(ConnectOptions { head, token: token_at(&token_file)? })
+    fn from_settings(settings: &Settings) -> Result<ConnectOptions, Error> {
+        for warning in settings.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let head = settings.head_address()?;
+        let file = settings.token_file()?;
+        Ok(ConnectOptions { head, token: token_at(&file.path, &file)? })
+    }
+}
+
+impl From<SettingsError> for Error {
+    fn from(error: SettingsError) -> Error {
+        Error::Configuration(error.message)
     }
 }
 
@@ -96,24 +90,12 @@ impl From<ConnectOptions> for Endpoint {
     }
 }
 
-/// The address that a head leaves in its state directory.
-fn address_in(state_dir: &Path) -> Result<String, Error> {
-    let file = state_dir.join("address");
-    let text = fs::read_to_string(&file).map_err(|error| {
-        Error::Configuration(format!(
-            "no head is configured: COHABIT_HEAD is not set, and {} cannot be read ({error}): set \
-             COHABIT_HEAD=HOST:PORT, or start a head on this machine",
-            file.display()
-        ))
-    })?;
-    Ok(text.trim().to_owned())
-}
-
-fn token_at(file: &Path) -> Result<Token, Error> {
+/// The token in a file, which an error shows so.
+fn token_at(file: &Path, shown: &dyn Display) -> Result<Token, Error> {
     Token::read_file(file).map_err(|error| {
         Error::Configuration(format!(
-            "no usable token in {}: {error}; set COHABIT_TOKEN_FILE to another file",
-            file.display()
+            "no usable token in {shown}: {error}; set COHABIT_TOKEN_FILE to another file, or token-file in \
+             cohabit.toml"
         ))
     })
 }

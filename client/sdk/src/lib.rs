@@ -1,26 +1,32 @@
-//! The SDK of Cohabit: submit jobs to a cluster, follow them, and ask about them.
+//! The SDK of Cohabit for Rust programs: a client of a running cluster, with which a program submits jobs to
+//! the cluster's GPUs, follows their output, waits for their end, and asks about jobs and nodes, as the
+//! command line `cohabit` does. It finds the head as the command line finds it: by `COHABIT_*` variables, by
+//! the same configuration files, or by the state directory of a head on this machine. (Programs whose
+//! functions and actors themselves run on the cluster use the crate `cohabit` instead.)
 //!
 //! ```no_run
-//! use cohabit_client::{Client, JobBuilder, LogOptions};
-//! use futures::TryStreamExt;
 //! use std::io::Write;
 //!
-//! # async fn example() -> anyhow::Result<()> {
-//! // The head and token that COHABIT_HEAD and COHABIT_TOKEN_FILE name, or those of a head on this machine.
-//! let client = Client::connect_from_environment().await?;
+//! use cohabit_client::{Client, JobBuilder, LogOptions};
+//! use futures::TryStreamExt;
+//!
+//! #[tokio::main]
+//! async fn main() -> anyhow::Result<()> {
+//!     // The head that `cohabit` would use here.
+//!     let client = Client::connect_from_environment().await?;
 //!
 //! let job = JobBuilder::new("python").args(["train.py", "--lr", "0.01"]).gpus(0.5).submit(&client).await?;
-//! println!("job {}", job.id());
+//!     println!("job {}", job.id());
 //!
-//! let mut output = job.logs(LogOptions::follow());
-//! while let Some(record) = output.try_next().await? {
-//!     std::io::stdout().write_all(&record.bytes)?;
+//!     let mut output = job.logs(LogOptions::follow());
+//!     while let Some(record) = output.try_next().await? {
+//!         std::io::stdout().write_all(&record.bytes)?;
+//!     }
+//!
+//!     let ended = job.wait().await?;
+//!     println!("{}: {}", ended.state, ended.reason);
+//!     Ok(())
 //! }
-//!
-//! let ended = job.wait().await?;
-//! println!("{}: {}", ended.state, ended.reason);
-//! # Ok(())
-//! # }
 //! ```
 //!
 //! A [`Client`] is cheap to clone, and all clones share one link. A link that breaks is opened again: calls

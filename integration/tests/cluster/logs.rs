@@ -45,6 +45,26 @@ fn binary_output_comes_back_byte_for_byte() {
 }
 
 #[test]
+fn a_failed_job_is_explained_with_the_end_of_its_standard_error() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let job = cluster.submit(&[], r"echo out; seq 1 20 >&2; printf '\033[2Jlast' >&2; exit 3");
+    cluster.end(&job);
+    let explained = cluster.ok(&["explain", &job]);
+    let lines = (12..=20).map(|line| format!("  {line}\n")).collect::<String>() + "  \\u{1b}[2Jlast\n";
+    assert!(explained.contains(&format!(":\n{lines}\n")), "{explained}");
+    assert!(explained.contains("Last lines of standard error of rank 0 on node "), "{explained}");
+    let stderr = &cluster.json(&["explain", &job])["stderr"];
+    assert_eq!((stderr["lines"].as_array().unwrap().len(), &stderr["rank"]), (10, &0.into()));
+
+    cluster.kill_worker(0);
+    until("the worker is missed", || cluster.json(&["nodes"])["nodes"][0]["state"] == "UNREACHABLE");
+    let explained = cluster.ok(&["explain", &job]);
+    assert!(explained.contains("Standard error of rank 0 on node "), "{explained}");
+    assert!(explained.contains("cannot be shown: "), "{explained}");
+    assert!(explained.contains("It exited with code 3"), "{explained}");
+}
+
+#[test]
 fn a_slow_reader_never_slows_a_job() {
     let cluster = Cluster::start(&["host:1"]);
     let go = cluster.path("go");

@@ -11,6 +11,7 @@ mod arrays;
 mod bad_input;
 mod cgroups;
 mod checkpoints;
+mod completions;
 mod demo;
 mod documents;
 mod estimates;

@@ -67,7 +67,7 @@ impl ActorPanic {
 #[derive(Debug, thiserror::Error)]
 pub enum ActorSystemError {
     /// An actor that is restarted after failures failed more often than its limit allows.
-    #[error("actor `{actor}` failed again after {restarts} restart(s) within {window:?}")]
+    #[error("actor `{actor}` failed again, with {restarts} of its restarts used up within {window:?}")]
     RestartLimit {
         /// The actor's path, such as `driver/monitor`.
         actor: String,

@@ -71,7 +71,10 @@ impl HeadReader<'_> {
         let submission = &self.head.submissions[&id.number];
         if submission.array_slots_left() == 0 {
             let running = submission.placed();
-            let why = format!("{running} members of its array are running, the most that may run at once");
+            let why = format!(
+                "{} running, the most that may run at once",
+                counted(running, "member of its array is", "members of its array are")
+            );
             return (ReasonCode::WaitingForArrayLimit, why);
         }
         let user = self.head.limited_user(id.number);

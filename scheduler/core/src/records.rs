@@ -227,5 +227,6 @@ fn array_reason(state: JobState, summary: &ArraySummary, worst: Option<&Job>) ->
         None => ReasonCode::WaitingForTurn,
     };
     let (ended, members, counts) = (summary.ended(), summary.members, counts.join(", "));
-    (code, format!("{ended} of {members} members have ended: {counts}{held}"))
+    let members = counted(members, "member has", "members have");
+    (code, format!("{ended} of {members} ended: {counts}{held}"))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_policy::{NodeView, could_ever_hold};
 use cohabit_types::{
     Bytes, Demand, DeviceSharing, EnforcementRequirement, GpuRequest, NodeId, Refusal, RefusalCode, Spread,
+    counted,
 };
 
 use crate::head::Head;
@@ -81,15 +82,16 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     if demand.spread == Spread::Free {
         let devices: usize = nodes.iter().map(|node| node.devices.len()).sum();
         return format!(
-            "it needs {} devices on nodes that also have its other resources; all nodes together have {devices}",
-            demand.devices()
+            "it needs {} on nodes that also have its other resources; all nodes together have {devices}",
+            counted(demand.devices(), "device", "devices")
         );
     }
     let (devices, on) = largest(|node| node.devices.len() as u64);
     if let GpuRequest::Whole(wanted) = demand.gpus
         && u64::from(wanted) > devices
     {
-        return format!("it needs {wanted} devices on one node; the largest node is {on} with {devices}");
+        let wanted = counted(wanted, "device", "devices");
+        return format!("it needs {wanted} on one node; the largest node is {on} with {devices}");
     }
     let (memory, on) =
         largest(|node| node.devices.iter().filter_map(|it| it.device.memory).max().map_or(0, |it| it.0));
@@ -107,7 +109,8 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     }
     let (cpus, on) = largest(|node| u64::from(node.cpus));
     if u64::from(demand.cpus) > cpus {
-        return format!("it needs {} cores on one node; the largest node is {on} with {cpus}", demand.cpus);
+        let wanted = counted(demand.cpus, "core", "cores");
+        return format!("it needs {wanted} on one node; the largest node is {on} with {cpus}");
     }
     let (memory, on) = largest(|node| node.memory.0);
     if demand.memory.0 > memory {
@@ -115,7 +118,11 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
         return format!("it needs {wanted} of host memory on one node; the largest node is {on} with {most}");
     }
     match demand.nodes as usize > nodes.len() {
-        true => format!("it needs {} nodes at once; the cluster has {}", demand.nodes, nodes.len()),
+        true => format!(
+            "it needs {} at once; the cluster has {}",
+            counted(demand.nodes, "node", "nodes"),
+            nodes.len()
+        ),
         false if demand.nodes == 1 => {
             "it needs all its resources on one node, and no node has them all".to_owned()
         }

@@ -7,10 +7,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use cohabit_client::types::Span;
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;
+use crate::completion;
 
 // Arguments of `demo`.
 #[cfg(feature = "demo")]
@@ -266,6 +268,7 @@ pub(crate) struct DeviceArguments {
 #[derive(Debug, Args)]
 pub(crate) struct DrainArguments {
     /// Name of the node, as shown by `cohabit nodes`
+    #[arg(add = ArgValueCompleter::new(completion::nodes))]
     pub(crate) node: String,
     /// Why the node is drained, for everybody who looks at `cohabit nodes`
     #[arg(long, value_name = "TEXT")]
@@ -283,6 +286,7 @@ pub(crate) struct DrainArguments {
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
     /// Name of the node, as shown by `cohabit nodes`
+    #[arg(add = ArgValueCompleter::new(completion::nodes))]
     pub(crate) node: String,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,

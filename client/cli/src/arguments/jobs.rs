@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use cohabit_client::types::{JobRef, JobState};
 use cohabit_console::DisplayArguments;
 
 use super::connection::{AddressArguments, ConnectionArguments};
+use crate::completion;
 
 // Arguments of `list`.
 #[derive(Debug, Args)]
@@ -97,7 +99,7 @@ pub(crate) struct LogsArguments {
     /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
     /// last). The output of several jobs, or of an array, is merged in order of time, each line with its job.
     /// A live application (its name, or the number of its root job): the output of all its jobs
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completion::recent_jobs))]
     pub(crate) jobs: Vec<JobRef>,
     /// Keep printing new output until the jobs have ended
     #[arg(long, short)]
@@ -134,7 +136,7 @@ pub(crate) struct WaitArguments {
 pub(crate) struct ChangeArguments {
     /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
     /// last)
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::live_jobs))]
     pub(crate) references: Vec<JobRef>,
     #[command(flatten)]
     pub(crate) selection: JobSelection,
@@ -199,7 +201,7 @@ pub(crate) struct CancelArguments {
 pub(crate) struct ExplainArguments {
     /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last). A live
     /// application (its name, or the number of its root job): also why parts of it wait
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::recent_jobs))]
     pub(crate) job: JobRef,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
@@ -211,7 +213,7 @@ pub(crate) struct ExplainArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CodeArguments {
     /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last)
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::recent_jobs))]
     pub(crate) job: JobRef,
     /// Print how many lines of each file differ, not which
     #[arg(long)]
@@ -233,6 +235,6 @@ pub(crate) struct CodeArguments {
 pub(crate) struct JobReferences {
     /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
     /// last)
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completion::recent_jobs))]
     pub(crate) references: Vec<JobRef>,
 }

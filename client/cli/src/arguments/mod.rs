@@ -7,6 +7,7 @@
 //! that uses them.
 
 mod applications;
+mod catalog;
 mod cluster;
 mod connection;
 mod daemons;
@@ -32,7 +33,8 @@ use cohabit_lab::profile::ProfileArguments;
 #[cfg(feature = "simulate")]
 use cohabit_lab::simulate::SimulateArguments;
 
-pub(crate) use self::applications::{ApplicationArguments, ApplicationsArguments};
+pub(crate) use self::applications::{ApplicationArguments, ApplicationsArguments, TasksArguments};
+pub(crate) use self::catalog::help_command;
 pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
 pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
@@ -131,8 +133,8 @@ pub(crate) enum Verb {
     /// List the actors of an application
     Actors(ApplicationArguments),
     /// List the tasks of an application and the processes that run them
-    Tasks(ApplicationArguments),
-    /// List the objects of an application
+    Tasks(TasksArguments),
+    /// List the objects of an application: values of more than 64 KiB
     Objects(ApplicationArguments),
     /// Show how files have changed since a job was submitted with --snapshot, or extract its files
     Code(CodeArguments),
@@ -229,9 +231,8 @@ impl Verb {
             }
             Verb::Explain(arguments) => Some(&arguments.display),
             Verb::Applications(arguments) => Some(&arguments.display),
-            Verb::Actors(arguments) | Verb::Tasks(arguments) | Verb::Objects(arguments) => {
-                Some(&arguments.display)
-            }
+            Verb::Actors(arguments) | Verb::Objects(arguments) => Some(&arguments.display),
+            Verb::Tasks(arguments) => Some(&arguments.application.display),
             Verb::Code(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),

@@ -4,7 +4,7 @@ use clap::Args;
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;
-use super::job::JobArguments;
+use super::job::{COMMON, JobArguments, ORDER};
 
 // Arguments of `submit`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Args)]
 pub(crate) struct WaitFlag {
     /// Wait until the job has ended and exit with its exit code
-    #[arg(long)]
+    #[arg(help_heading = COMMON, long)]
     pub(crate) wait: bool,
 }
 
@@ -38,14 +38,14 @@ pub(crate) struct SubmissionArguments {
     /// Program and arguments; a script that starts with #! is copied into the job
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<String>,
-    /// Check the job, show where it would run, and submit nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Key of this submission; submitting again with the same key creates no second job
-    #[arg(long, value_name = "KEY")]
-    pub(crate) idempotency_key: Option<String>,
     #[command(flatten)]
     pub(crate) job: JobArguments,
+    /// Check the job, show where it would run, and submit nothing
+    #[arg(help_heading = COMMON, long)]
+    pub(crate) dry_run: bool,
+    /// Key of this submission; submitting again with the same key creates no second job
+    #[arg(help_heading = ORDER, long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

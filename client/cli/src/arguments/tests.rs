@@ -14,8 +14,7 @@ fn refusal(words: &str) -> String {
 
 /// The help of a command, as on a terminal that is 100 columns wide.
 fn help(path: &[&str]) -> String {
-    let mut command = CommandLine::command().term_width(100);
-    command.build();
+    let mut command = help_command(100);
     let found = path.iter().fold(&mut command, |command, name| command.find_subcommand_mut(name).unwrap());
     found.render_help().to_string()
 }

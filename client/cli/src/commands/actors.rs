@@ -21,7 +21,8 @@ pub(super) async fn actors(arguments: ApplicationArguments) -> Result<ExitCode, 
     let records = client.show(&jobs).await?;
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&actors_table(&listing, &records, Screen::of_stdout()))?
+            let nodes = client.nodes().await?;
+            output::print_text(&actors_table(&listing, &records, &nodes, Screen::of_stdout()))?
         }
         OutputFormat::Json => {
             output::print_document(&with_schema(ActorListDocument::new(application.job, &listing, &records)))?

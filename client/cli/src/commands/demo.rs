@@ -24,7 +24,7 @@ use self::cluster::DemoCluster;
 use self::display::DemoDisplay;
 use self::jobs::{DemoTraining, trainings};
 use crate::arguments::DemoArguments;
-use crate::config::{SettingKey, Settings};
+use crate::config::{SettingKey, read_settings};
 use crate::daemon::{self, ShutdownSignals};
 
 /// Lower levels would disturb the display.
@@ -36,7 +36,7 @@ const TUNED_SLOTS: u32 = 2;
 pub(super) fn demo(arguments: DemoArguments) -> Result<ExitCode, CommandError> {
     let mut flags = daemon::logging_flags(&arguments.logging);
     flags.entry(SettingKey::LogLevel).or_insert_with(|| DEMO_LOG_LEVEL.to_owned());
-    daemon::start_logging(&Settings::with_flags(flags)?)?;
+    daemon::start_logging(&read_settings(flags)?)?;
     let slots = match arguments.tune {
         true => TUNED_SLOTS,
         false => arguments.slots.unwrap_or_else(slots_for_this_machine),

@@ -1,5 +1,6 @@
 //! `explain`: explains in sentences why a job is waiting or how it ended, and prints its history. Of an
-//! application it also says which parts wait, and for what.
+//! application it also says which parts wait, and for what; of a job that has failed, what it printed last to
+//! standard error.
 
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use jiff::tz::TimeZone;
 
 use super::application_waits::{describe_waits, waits_of};
 use super::applications::{ended_application, look_for_application};
+use super::error_output::error_output;
 use super::job_reference::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
 use crate::endpoint::connect;
@@ -33,25 +35,29 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Com
         Some(application) => Some(waits_of(&client, application).await?),
         None => None,
     };
+    let stderr = error_output(&client, job).await;
     let waiting = waits.as_ref().map_or(String::new(), describe_waits);
+    let printed = stderr.as_ref().map_or(String::new(), |it| it.describe(&job.to_string()));
     match arguments.display.output {
         OutputFormat::Json => {
-            output::print_document(&with_schema(ExplanationDocument::new(job, explanation, waits)))?
+            output::print_document(&with_schema(ExplanationDocument::new(job, explanation, waits, stderr)))?
         }
         OutputFormat::Quiet => output::print_text(&(sentences(&explanation) + &waiting))?,
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&describe_explanation(&explanation, &waiting, &TimeZone::system()))?
+            let details = waiting + &printed;
+            output::print_text(&describe_explanation(&explanation, &details, &TimeZone::system()))?
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe_explanation(explanation: &Explanation, waiting: &str, zone: &TimeZone) -> String {
+/// `details` stand between the sentences and the history.
+fn describe_explanation(explanation: &Explanation, details: &str, zone: &TimeZone) -> String {
     let line = |event: &JobEvent| {
         format!("  {}  {}\n", local_time(event.at, zone), printable_line(&event.to_string()))
     };
     let history = explanation.history.iter().map(line).collect::<String>();
-    format!("{}{waiting}\nHistory:\n{history}", sentences(explanation))
+    format!("{}{details}\nHistory:\n{history}", sentences(explanation))
 }
 
 /// One line for each sentence.

@@ -16,13 +16,13 @@ use nix::unistd::gethostname;
 
 pub(super) use self::options::{flags, options};
 use crate::arguments::HeadVerb;
-use crate::config::Settings;
+use crate::config::read_settings;
 use crate::daemon::{self, ShutdownSignals};
 
 pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
     match verb {
         HeadVerb::Start(arguments) => {
-            let settings = Settings::with_flags(flags(&arguments)?)?;
+            let settings = read_settings(flags(&arguments)?)?;
             daemon::start_logging(&settings)?;
             let options = HeadOptions { new_cluster: arguments.new_cluster, ..options(&settings)? };
             daemon::run(serve(options))

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use cohabit_client::types::{Filter, FollowMode, JobId, JobRecord, JobState, LogStream, Span, Time};
+use cohabit_client::types::{Filter, FollowMode, JobId, JobRecord, JobState, LogStream, Span, Time, counted};
 use cohabit_client::{Client, Error, LogOptions};
 use cohabit_console::output::Colour;
 use cohabit_console::{CommandError, output, with_schema};
@@ -197,8 +197,9 @@ impl MergedReader {
 
 fn limit_message(waiting: usize) -> String {
     format!(
-        "note: at most {MOST_OPEN} jobs are followed at once; {waiting} more run, and are shown when others have ended. \
-         To follow some of them, name them: cohabit logs -f 12.5 12.6"
+        "note: at most {MOST_OPEN} jobs are followed at once; {} when others have ended. \
+         To follow some of them, name them: cohabit logs -f 12.5 12.6",
+        counted(waiting, "more runs, and is shown", "more run, and are shown")
     )
 }
 

@@ -14,6 +14,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod dry_run;
+mod error_output;
 #[cfg(feature = "worker")]
 mod executor;
 mod explain;

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use cohabit_client::types::{Bytes, Dependency, Entrypoint, JobSpec};
+use cohabit_client::types::{Bytes, Dependency, Entrypoint, JobSpec, counted};
 use cohabit_client::{Client, CodeFolder, CodeUpload, JobHandle, Submission};
 use cohabit_console::{CommandError, output};
 
@@ -46,7 +46,8 @@ fn print_notes(job: &JobHandle) {
 }
 
 fn describe_upload(upload: &CodeUpload) -> String {
-    format!("Uploaded {} of {} files ({})", upload.files, upload.snapshot.files, upload.bytes)
+    let all = counted(upload.snapshot.files, "file", "files");
+    format!("Uploaded {} of {all} ({})", upload.files, upload.bytes)
 }
 
 /// The job that the arguments describe. The head resolves its dependencies.

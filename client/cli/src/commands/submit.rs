@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::{Array, JobId};
+use cohabit_client::types::{Array, JobId, counted};
 use cohabit_console::{CommandError, output, with_schema};
 
 use super::{dry_run, submission};
@@ -44,7 +44,8 @@ fn print_result(id: JobId, members: Option<u64>, format: OutputFormat) -> Result
             output::print_text(&format!("Submitted job {id}"))
         }
         (OutputFormat::Table | OutputFormat::Wide, Some(members)) => {
-            output::print_text(&format!("Submitted job {id} with {members} members"))
+            let members = counted(members, "member", "members");
+            output::print_text(&format!("Submitted job {id} with {members}"))
         }
     }
 }

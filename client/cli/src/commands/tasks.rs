@@ -2,19 +2,22 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::JobId;
+use cohabit_client::types::{JobId, TaskListing};
 use cohabit_console::{CommandError, Screen, output, with_schema};
 
 use super::applications::{find_application, silent_jobs};
-use crate::arguments::{ApplicationArguments, OutputFormat};
+use crate::arguments::{OutputFormat, TasksArguments};
 use crate::endpoint::connect;
 use crate::render::application_documents::TaskListDocument;
 use crate::render::tasks_table::tasks_table;
 
-pub(super) async fn tasks(arguments: ApplicationArguments) -> Result<ExitCode, CommandError> {
+pub(super) async fn tasks(
+    TasksArguments { application: arguments, tail }: TasksArguments,
+) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
     let application = find_application(&client, &arguments.application).await?;
-    let listing = client.tasks(application.job).await?;
+    let mut listing = client.tasks(application.job).await?;
+    keep_last(&mut listing, tail);
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {
             let members = listing.tasks.iter().flat_map(|task| [Some(task.caller), task.runner]);
@@ -34,4 +37,31 @@ pub(super) async fn tasks(arguments: ApplicationArguments) -> Result<ExitCode, C
             .try_for_each(|task| output::print_text(&format!("{} {}", task.caller.job(), task.call)))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves out all tasks but the last ones, and counts those that are left out.
+fn keep_last(listing: &mut TaskListing, tail: Option<usize>) {
+    let Some(tail) = tail else { return };
+    let first = listing.tasks.len().saturating_sub(tail);
+    listing.tasks.drain(..first);
+    listing.omitted += first as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::application_samples::tasks;
+
+    #[test]
+    fn the_last_tasks_are_kept_and_the_others_counted() {
+        let all = tasks();
+        for (tail, kept) in
+            [(None, all.tasks.len()), (Some(1), 1), (Some(0), 0), (Some(999), all.tasks.len())]
+        {
+            let mut listing = tasks();
+            keep_last(&mut listing, tail);
+            assert_eq!(listing.tasks, all.tasks[all.tasks.len() - kept..], "{tail:?}");
+            assert_eq!(listing.omitted, all.omitted + (all.tasks.len() - kept) as u64);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 use super::head::{self, local_address};
 use super::worker::start as worker;
 use crate::arguments::UpArguments;
-use crate::config::{SettingKey, Settings};
+use crate::config::{SettingKey, Settings, read_settings};
 use crate::daemon::{self, ShutdownSignals};
 use crate::endpoint::read_token;
 use crate::worker_directory::create_within;
@@ -19,7 +19,7 @@ use crate::worker_directory::create_within;
 pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, CommandError> {
     let mut flags = head::flags(&arguments.head)?;
     flags.extend(worker::device_flags(&arguments.worker)?);
-    let settings = Settings::with_flags(flags)?;
+    let settings = read_settings(flags)?;
     daemon::start_logging(&settings)?;
     daemon::run(serve(head_options(&settings)?, settings))
 }

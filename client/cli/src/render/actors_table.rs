@@ -1,6 +1,6 @@
 //! The table of the actors of an application.
 
-use cohabit_client::types::{ActorListing, ActorRecord, ActorStage, JobId, JobRecord};
+use cohabit_client::types::{ActorListing, ActorRecord, ActorStage, JobId, JobRecord, NodeRecord, NodeState};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
 use comfy_table::{Cell, Color, Row};
@@ -22,17 +22,24 @@ const HEADINGS: [&str; 12] = [
     "DETAIL",
 ];
 
-/// The table; `records` are those of the actors' jobs.
-pub(crate) fn actors_table(listing: &ActorListing, records: &[JobRecord], screen: Screen) -> String {
+/// The table; `records` are those of the actors' jobs. A node that cannot be reached is marked.
+pub(crate) fn actors_table(
+    listing: &ActorListing,
+    records: &[JobRecord],
+    nodes: &[NodeRecord],
+    screen: Screen,
+) -> String {
     let mut table = table::table(&HEADINGS, screen);
     for actor in &listing.actors {
         let record = actor.job.and_then(|job| records.iter().find(|record| record.id == job));
-        table.add_row(row(actor, listing.has_all_calls(), record));
+        let node = record.and_then(|record| record.node_of(actor.rank.unwrap_or(0)));
+        let node = node.map_or(String::new(), |name| with_state(name, nodes));
+        table.add_row(row(actor, listing.has_all_calls(), record, &node));
     }
     table::text(&table) + &omissions(listing.omitted, ("actor", "actors"), &listing.silent, records)
 }
 
-fn row(actor: &ActorRecord, has_all_calls: bool, record: Option<&JobRecord>) -> Row {
+fn row(actor: &ActorRecord, has_all_calls: bool, record: Option<&JobRecord>, node: &str) -> Row {
     let text = |value: Option<String>| cell(value.unwrap_or_default());
     let incarnation = (actor.incarnation > 0).then(|| actor.incarnation.to_string());
     let limits = record.and_then(|record| record.sharing()).map(|it| it.words().0.to_owned());
@@ -43,13 +50,24 @@ fn row(actor: &ActorRecord, has_all_calls: bool, record: Option<&JobRecord>) -> 
         .add_cell(state(actor.state))
         .add_cell(text(incarnation))
         .add_cell(text(actor.job.map(|job| process(job, actor.rank))))
-        .add_cell(cell(record.and_then(|record| record.node_of(actor.rank.unwrap_or(0))).unwrap_or("")))
+        .add_cell(cell(node))
         .add_cell(cell(actor.gpus))
         .add_cell(text(limits))
         .add_cell(cell(calls(actor.calls, has_all_calls)))
         .add_cell(cell(actor.holders))
         .add_cell(cell(&actor.why));
     row
+}
+
+/// The name of a node, and its state if nothing is heard of it.
+fn with_state(name: &str, nodes: &[NodeRecord]) -> String {
+    let state = nodes.iter().find(|node| node.name == name).map(|node| node.state);
+    match state {
+        Some(state @ (NodeState::Unreachable | NodeState::Lost)) => format!("{name} ({})", state.word()),
+        Some(NodeState::Up | NodeState::Paused | NodeState::Draining | NodeState::Drained) | None => {
+            name.to_owned()
+        }
+    }
 }
 
 /// The job, and the rank of a member of a gang.

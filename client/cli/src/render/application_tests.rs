@@ -1,7 +1,8 @@
 //! Snapshots of tables and documents of applications.
 
 use cohabit_client::types::{
-    ActorRecord, ApplicationRecord, JobId, ObjectRecord, TaskClassRecord, TaskRecord, TaskRunnerRecord,
+    ActorRecord, ApplicationRecord, JobId, NodeRecord, NodeState, ObjectRecord, TaskClassRecord, TaskRecord,
+    TaskRunnerRecord,
 };
 use cohabit_console::{Colour, Screen, with_schema};
 use jiff::tz::TimeZone;
@@ -15,7 +16,7 @@ use super::application_samples::{actors, applications, objects, tasks};
 use super::applications_table::applications_table;
 use super::hostile_text::{assert_printable, job};
 use super::objects_table::objects_table;
-use super::samples::{pending, running};
+use super::samples::{nodes, pending, running};
 use super::tasks_table::tasks_table;
 
 const PIPE: Screen = Screen { width: None, colour: Colour::None };
@@ -37,7 +38,7 @@ fn applications_have_their_processes_and_gpus() {
 
 #[test]
 fn actors_have_what_the_coordinator_and_the_head_know() {
-    insta::assert_snapshot!("actors", actors_table(&actors(), &[running()], PIPE));
+    insta::assert_snapshot!("actors", actors_table(&actors(), &[running()], &[], PIPE));
     insta::assert_snapshot!("actors_json", json(ActorListDocument::new(root(), &actors(), &[running()])));
 }
 
@@ -66,7 +67,7 @@ fn tables_of_applications_show_codes_of_characters_that_are_not_visible() {
         let mut listing = actors();
         let named = |actor| ActorRecord { kind: text(it), name: Some(text(it)), why: text(it), ..actor };
         listing.actors = listing.actors.into_iter().map(named).collect();
-        actors_table(&listing, &[job(running(), it)], PIPE)
+        actors_table(&listing, &[job(running(), it)], &[], PIPE)
     });
     assert_printable(|it| {
         let mut listing = tasks();
@@ -87,4 +88,16 @@ fn tables_of_applications_show_codes_of_characters_that_are_not_visible() {
         listing.objects = listing.objects.into_iter().map(named).collect();
         objects_table(&listing, &[job(running(), it)], PIPE)
     });
+}
+
+#[test]
+fn a_node_of_which_nothing_is_heard_is_marked_beside_its_actors() {
+    let of = |state| NodeRecord { state, ..nodes().remove(0) };
+    let table = |state| actors_table(&actors(), &[running()], &[of(state)], PIPE);
+    assert!(
+        table(NodeState::Unreachable).contains("gpu1 (UNREACHABLE)"),
+        "{}",
+        table(NodeState::Unreachable)
+    );
+    assert!(!table(NodeState::Up).contains("gpu1 ("), "{}", table(NodeState::Up));
 }

@@ -13,6 +13,7 @@ use cohabit_client::types::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::error_output::ErrorOutputDocument;
 use super::parameters::parameters;
 use super::rfc3339;
 
@@ -320,7 +321,7 @@ impl ChangeDocument {
     }
 }
 
-/// `{"id", "sentences", "story"}`
+/// `{"id", "sentences", "story"}`, and where there is any `waiting` and `stderr`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExplanationDocument {
     id: JobId,
@@ -329,6 +330,8 @@ pub(crate) struct ExplanationDocument {
     history: Vec<JobEventDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitsDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<ErrorOutputDocument>,
 }
 
 /// What waits of an application.
@@ -382,11 +385,13 @@ struct JobEventDocument {
 }
 
 impl ExplanationDocument {
-    /// `waiting` is what waits of the application, if it is one.
+    /// `waiting` is what waits of the application, if it is one; `stderr` is what the job printed last, if it
+    /// has failed.
     pub(crate) fn new(
         id: JobId,
         explanation: Explanation,
         waiting: Option<WaitsDocument>,
+        stderr: Option<ErrorOutputDocument>,
     ) -> ExplanationDocument {
         let document = |event: &JobEvent| JobEventDocument { at: rfc3339(event.at), text: event.to_string() };
         ExplanationDocument {
@@ -394,6 +399,7 @@ impl ExplanationDocument {
             sentences: explanation.sentences,
             history: explanation.history.iter().map(document).collect(),
             waiting,
+            stderr,
         }
     }
 }

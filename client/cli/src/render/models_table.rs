@@ -32,7 +32,7 @@ pub(crate) fn models_sheet(models: &Models, zone: &TimeZone, screen: Screen) -> 
                 version.rows.to_string(),
                 percent(version.error),
                 percent(version.error_before),
-                format!("{} rows", version.validation_rows),
+                counted(version.validation_rows, "row", "rows"),
             ]
             .map(cell),
         );

@@ -7,15 +7,19 @@ use comfy_table::Row;
 
 use super::silence::omissions;
 
+/// What the table leaves out on purpose: `MAX_INLINE` of `cohabit-application-core`.
+const INLINE: &str = "Values of at most 64 KiB are no objects: they travel in messages and are not listed.\n";
+
 const HEADINGS: [&str; 6] = ["ID", "SIZE", "NODE", "PLACE", "HOLDERS", "MAPPED BY"];
 
-/// A line for each store, and the table; `records` are those of the jobs of silent stores.
+/// A line for each store, the table, and what it does not list; `records` are those of the jobs of silent
+/// stores.
 pub(crate) fn objects_table(listing: &ObjectListing, records: &[JobRecord], screen: Screen) -> String {
     let stores: String = listing.stores.iter().map(store).collect();
     let mut table = table::table(&HEADINGS, screen);
     table.add_rows(listing.objects.iter().map(row));
     let missing = omissions(listing.omitted, ("object", "objects"), &listing.silent, records);
-    stores + &table::text(&table) + &missing
+    stores + &table::text(&table) + &missing + INLINE
 }
 
 fn store(store: &ObjectStoreRecord) -> String {

@@ -6,8 +6,8 @@ use super::getopt::{ParsedWord, parse_words};
 use super::resources;
 use super::sbatch_options::{Meaning, SBATCH_OPTIONS, SbatchKey, SubmissionOption, option_names};
 use super::values;
-use crate::closest_name::closest_name;
 use crate::job_flags::check_flags;
+use cohabit_settings::closest_name;
 
 /// The options that were given, the last of each kind; those of the command line come after a script's.
 #[derive(Debug, Default)]

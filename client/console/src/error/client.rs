@@ -1,6 +1,7 @@
 //! Errors of the SDK, and refusals by the head, as errors of a command.
 
 use cohabit_client::{CodeError, Error as ClientError};
+use cohabit_settings::{SettingsError, SettingsErrorKind};
 use cohabit_types::{Refusal, RefusalCode};
 
 use super::{CommandError, CommandErrorKind};
@@ -36,6 +37,17 @@ impl From<ClientError> for CommandError {
             _ => CommandErrorKind::Internal,
         };
         CommandError::from_error(kind, &error)
+    }
+}
+
+impl From<SettingsError> for CommandError {
+    fn from(error: SettingsError) -> CommandError {
+        let kind = match error.kind {
+            SettingsErrorKind::Flag => CommandErrorKind::Usage,
+            SettingsErrorKind::Configuration => CommandErrorKind::Configuration,
+            SettingsErrorKind::HeadStopped => CommandErrorKind::Unreachable,
+        };
+        CommandError::new(kind, error.message)
     }
 }
 

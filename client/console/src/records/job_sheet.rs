@@ -165,7 +165,7 @@ fn members(job: &JobRecord) -> String {
 fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
     let Some(predicted) = &job.predicted else { return String::new() };
     let parts = [
-        predicted.iterations.map(|count| format!("{count} iterations")),
+        predicted.iterations.map(|count| counted(count, "iteration", "iterations")),
         run_time(predicted).map(|span| format!("run time {span}")),
         predicted.slowdown.map(|slowdown| format!("slowdown {slowdown:.2}")),
         predicted.gpu_memory.map(|memory| format!("{memory} of GPU memory")),

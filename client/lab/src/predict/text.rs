@@ -1,6 +1,7 @@
 //! The description and the errors of a model as text.
 
 use cohabit_predict::interference::{ModelCard, PredictionMetrics, UsageSources};
+use cohabit_types::counted;
 
 use super::document::EvaluationDocument;
 
@@ -12,7 +13,13 @@ pub(super) fn card(card: &ModelCard) -> String {
         sheet_line("trained by", &format!("cohabit {}, seed {}", card.cohabit, card.seed)),
         sheet_line(
             "data",
-            &format!("{} ({}): {} sets, {} rows", data.file, data.format, data.sets, data.rows),
+            &format!(
+                "{} ({}): {}, {}",
+                data.file,
+                data.format,
+                counted(data.sets, "set", "sets"),
+                counted(data.rows, "row", "rows")
+            ),
         ),
         sheet_line("gpus", &data.gpus.join(", ")),
         sheet_line("configurations", &data.configurations.to_string()),

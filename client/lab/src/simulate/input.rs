@@ -1,5 +1,6 @@
 //! The input of a simulation: the trace, the cluster, and the jobs for a seed.
 
+use cohabit_types::counted;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -203,8 +204,9 @@ impl Input {
 
 pub(super) fn no_more_jobs(window: u32, left: usize) -> CommandError {
     let message = format!(
-        "window {} has only {left} jobs: reduce --windows, --limit, --stride or --skip, so that all windows have as many",
-        window + 1
+        "window {} has only {}: reduce --windows, --limit, --stride or --skip, so that all windows have as many",
+        window + 1,
+        counted(left, "job", "jobs")
     );
     CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cohabit_store::MOST_FILES;
-use cohabit_types::Bytes;
+use cohabit_types::{Bytes, counted};
 
 use super::error::CodeError;
 use super::found_file::FoundFile;
@@ -56,7 +56,10 @@ fn directories(files: &[FoundFile]) -> String {
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| Reverse(*count));
-    let named = counts.iter().take(NAMED).map(|(directory, count)| format!("'{directory}' ({count} files)"));
+    let named = counts
+        .iter()
+        .take(NAMED)
+        .map(|(directory, count)| format!("'{directory}' ({})", counted(*count, "file", "files")));
     named.collect::<Vec<_>>().join(", ")
 }
 

@@ -1,6 +1,9 @@
 //! Where heads and tokens are found, in a test environment and directories of its own.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
+
+use cohabit_settings::SettingKey;
 
 use tempfile::TempDir;
 
@@ -22,8 +25,10 @@ fn write_token(file: &Path, text: &str) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-fn found(variables: &[(&str, &Path)]) -> Result<ConnectOptions, Error> {
-    ConnectOptions::from_variables(|name| Some(variables.iter().find(|(known, _)| *known == name)?.1.into()))
+/// What these settings give, as if they were flags.
+fn found(written: &[(SettingKey, &Path)]) -> Result<ConnectOptions, Error> {
+    let written = written.iter().map(|(key, path)| (*key, path.to_str().unwrap().to_owned()));
+    ConnectOptions::from_settings(&Settings::of_flags(written.collect()))
 }
 
 fn trouble(result: Result<ConnectOptions, Error>) -> String {
@@ -37,21 +42,21 @@ fn trouble(result: Result<ConnectOptions, Error>) -> String {
 #[test]
 fn a_state_directory_gives_address_and_token() {
     let state = state_of("127.0.0.1:4711");
-    for connect in [ConnectOptions::local(state.path()), found(&[("COHABIT_STATE", state.path())])] {
+    for connect in [ConnectOptions::local(state.path()), found(&[(SettingKey::State, state.path())])] {
         let connect = connect.unwrap();
         assert_eq!((connect.head.as_str(), connect.token.expose().as_str()), ("127.0.0.1:4711", TEXT));
     }
 }
 
 #[test]
-fn variables_take_precedence_over_the_state_directory() {
+fn an_address_and_a_token_file_take_precedence_over_the_state_directory() {
     let state = state_of("127.0.0.1:4711");
     let other = TEXT.replace("02", "03");
     let file = state.path().join("mine.token");
     write_token(&file, &other);
     let head = Path::new("gpu-head:7070");
     let connect =
-        found(&[("COHABIT_STATE", state.path()), ("COHABIT_HEAD", head), ("COHABIT_TOKEN_FILE", &file)]);
+        found(&[(SettingKey::State, state.path()), (SettingKey::Head, head), (SettingKey::TokenFile, &file)]);
     let connect = connect.unwrap();
     assert_eq!((connect.head.as_str(), connect.token.expose()), ("gpu-head:7070", other));
 }
@@ -59,7 +64,7 @@ fn variables_take_precedence_over_the_state_directory() {
 #[test]
 fn without_a_head_the_message_names_the_places_searched_and_the_remedy() {
     let empty = tempfile::tempdir().unwrap();
-    let message = trouble(found(&[("COHABIT_STATE", empty.path())]));
+    let message = trouble(found(&[(SettingKey::State, empty.path())]));
     assert!(message.contains(&empty.path().join("address").display().to_string()), "{message}");
     assert!(message.contains("COHABIT_HEAD=HOST:PORT"), "{message}");
 }

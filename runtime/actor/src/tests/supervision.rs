@@ -51,7 +51,7 @@ async fn restarts_wait_longer_each_time_and_then_the_system_ends_with_the_last_f
     let error = system.run_until(pending(), LONG).await.unwrap_err();
     assert_eq!(log.times(), [0, 100, 300, 550]);
     assert!(actor.is_closed());
-    assert_eq!(error.to_string(), "actor `ada` failed again after 3 restart(s) within 60s");
+    assert_eq!(error.to_string(), "actor `ada` failed again, with 3 of its restarts used up within 60s");
     assert_eq!(error.source().unwrap().to_string(), "panicked: out of memory");
 }
 
@@ -159,7 +159,11 @@ async fn a_panic_of_the_factory_and_an_error_of_started_are_failures() {
         NeverStarts
     });
     let error = system.run_until(pending(), LONG).await.unwrap_err();
-    assert!(ActorFailure::from(error).to_string().ends_with("after 3 restart(s) within 60s: no such file"));
+    assert!(
+        ActorFailure::from(error)
+            .to_string()
+            .ends_with("with 3 of its restarts used up within 60s: no such file")
+    );
 }
 
 #[tokio::test(start_paused = true)]

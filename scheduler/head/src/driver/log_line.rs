@@ -4,10 +4,14 @@ use std::fmt;
 
 use cohabit_policy::Plan;
 use cohabit_scheduler_core::{Effect, Event};
-use cohabit_types::{ChangeResult, CheckpointResult, Notice, Order, Reply, Report, Request};
+use cohabit_types::{ChangeResult, CheckpointResult, Notice, Order, Reply, Report, Request, counted};
 
 /// Displays its content in one line.
 pub(super) struct LogLine<'a, T>(pub(super) &'a T);
+
+fn jobs(count: usize) -> String {
+    counted(count, "job", "jobs")
+}
 
 impl fmt::Display for LogLine<'_, Event> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,10 +22,10 @@ impl fmt::Display for LogLine<'_, Event> {
             }
             Event::Joined(key, inventory) => write!(
                 f,
-                "worker {key} joined as {} with {} device(s) and {} rank(s)",
+                "worker {key} joined as {} with {} and {}",
                 inventory.name,
-                inventory.devices.len(),
-                inventory.held_ranks.len()
+                counted(inventory.devices.len(), "device", "devices"),
+                counted(inventory.held_ranks.len(), "rank", "ranks")
             ),
             Event::Lost(key, why) => write!(f, "worker {key} lost: {why}"),
             Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
@@ -29,7 +33,7 @@ impl fmt::Display for LogLine<'_, Event> {
             Event::Alarm => f.write_str("alarm"),
             Event::InterferenceUpdated => f.write_str("the interference model changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
-            Event::Restored(part) => write!(f, "{} job(s) restored from the archive", part.jobs.len()),
+            Event::Restored(part) => write!(f, "{} restored from the archive", jobs(part.jobs.len())),
         }
     }
 }
@@ -38,8 +42,8 @@ impl fmt::Display for LogLine<'_, Request> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Request::Submit(submit) => write!(f, "job '{}' submitted", submit.spec.name),
-            Request::Change(change, jobs) => write!(f, "{} job(s) changed: {}", jobs.len(), change.verb()),
-            Request::Update(update, jobs) => write!(f, "{} job(s) updated: {update}", jobs.len()),
+            Request::Change(change, ids) => write!(f, "{} changed: {}", jobs(ids.len()), change.verb()),
+            Request::Update(update, ids) => write!(f, "{} updated: {update}", jobs(ids.len())),
             Request::Drain(drain) => write!(f, "node {} drained", drain.node),
             Request::Resume(node) => write!(f, "node {node} resumed"),
         }
@@ -51,7 +55,9 @@ impl fmt::Display for LogLine<'_, Report> {
         match self.0 {
             Report::Started { rank, .. } => write!(f, "{rank} started"),
             Report::Ended { rank, outcome, .. } => write!(f, "{rank} {outcome}"),
-            Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
+            Report::Progress(progress) => {
+                write!(f, "progress of {}", counted(progress.len(), "attempt", "attempts"))
+            }
             Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
             Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
             Report::Stalled { attempt, quiet_for, .. } => {
@@ -68,15 +74,19 @@ impl fmt::Display for LogLine<'_, Report> {
             Report::Condition { device, condition } => {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
             }
-            Report::Telemetry(telemetry) => write!(f, "telemetry of {} device(s)", telemetry.len()),
-            Report::ColocationSamples(samples) => write!(f, "{} co-location sample(s)", samples.len()),
+            Report::Telemetry(telemetry) => {
+                write!(f, "telemetry of {}", counted(telemetry.len(), "device", "devices"))
+            }
+            Report::ColocationSamples(samples) => {
+                f.write_str(&counted(samples.len(), "co-location sample", "co-location samples"))
+            }
         }
     }
 }
 
 impl fmt::Display for LogLine<'_, Plan> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} action(s)", self.0.actions.len())
+        f.write_str(&counted(self.0.actions.len(), "action", "actions"))
     }
 }
 
@@ -104,7 +114,9 @@ impl fmt::Display for LogLine<'_, Effect> {
 impl fmt::Display for LogLine<'_, Order> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Order::Run(run) => write!(f, "run {} rank(s) of {}", run.ranks.len(), run.attempt),
+            Order::Run(run) => {
+                write!(f, "run {} of {}", counted(run.ranks.len(), "rank", "ranks"), run.attempt)
+            }
             Order::Stop { attempt, why } => write!(f, "stop {attempt} because {}", why.clause()),
             Order::Acknowledge(rank) => write!(f, "acknowledge the end of {rank}"),
             Order::Allot { attempt, host } => write!(f, "give {attempt} {host}"),
@@ -116,7 +128,7 @@ impl fmt::Display for LogLine<'_, Reply> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Reply::Accepted { job, members, notes: _ } => {
-                write!(f, "accepted as {job} with {members} member(s)")
+                write!(f, "accepted as {job} with {}", counted(*members, "member", "members"))
             }
             Reply::Changed(verdicts) => {
                 let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done).count();

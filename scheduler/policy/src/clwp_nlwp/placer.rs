@@ -1,6 +1,6 @@
 //! The placer: nodes by CLWP, devices on them by NLWP, and the resulting placement.
 
-use cohabit_types::{Demand, DeviceId, GpuRequest, LaunchMode, Placement, RankPlacement, Slowdown};
+use cohabit_types::{Demand, DeviceId, GpuRequest, LaunchMode, Placement, RankPlacement, Slowdown, counted};
 
 use super::ClwpNlwpOptions;
 use super::assignment::{AssignmentProblem, CrossNodeSwaps};
@@ -204,14 +204,15 @@ fn explain(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes
         [task_device] if task_device.neighbors > 0 => (task_device.neighbors, task_device.slowdown),
         _ => return String::new(),
     };
-    let jobs = if neighbors == 1 { "1 job".to_owned() } else { format!("{neighbors} jobs") };
+    let jobs = counted(neighbors, "job", "jobs");
+    let nodes = counted(nodes, "node", "nodes");
     let doubt = if assign_tasks.iter().all(|task_device| task_device.fits) {
         ""
     } else {
         "; their memory may not fit"
     };
     format!(
-        "shares a GPU with {jobs}, on the best of {nodes} nodes with room: cost {cost:.2}, expected slowdown \
+        "shares a GPU with {jobs}, on the best of {nodes} with room: cost {cost:.2}, expected slowdown \
          {slowdown:.2}{doubt}"
     )
 }

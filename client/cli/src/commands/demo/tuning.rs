@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cohabit_client::types::{Enforcement, JobId, JobRecord, NodeRecord};
+use cohabit_client::types::{Enforcement, JobId, JobRecord, NodeRecord, counted};
 use cohabit_client::{Client, JobBuilder};
 use cohabit_console::{CommandError, CommandErrorKind, Screen, output};
 
@@ -86,8 +86,8 @@ fn why_fixed(node: &NodeRecord) -> Option<String> {
              ALLOTTED is what the head accounts for, CPU USED is what the process of the job took, by /proc.\n"
         )),
         Enforcement::Enforced if node.cpus < FEWEST_CORES => Some(format!(
-            "This node has {} cores: each job needs one of them, and an exchange needs {FEWEST_CORES}.\n",
-            node.cpus
+            "This node has {}: each job needs one of them, and an exchange needs {FEWEST_CORES}.\n",
+            counted(node.cpus, "core", "cores")
         )),
         Enforcement::Enforced => None,
     }

@@ -126,6 +126,7 @@ fn port(settings: &Settings) -> Finding {
 mod tests {
     use super::super::findings::Diagnosis;
     use super::*;
+    use crate::config::read_settings;
     use crate::render::samples::{at, tokens};
 
     #[test]
@@ -154,7 +155,7 @@ mod tests {
     fn a_port_in_use_is_a_warning() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let written = [(SettingKey::Listen, taken.local_addr().unwrap().to_string())].into();
-        let found = port(&Settings::with_flags(written).unwrap());
+        let found = port(&read_settings(written).unwrap());
         assert_eq!(found.status, Diagnosis::Warning);
         assert!(found.observed.contains(&taken.local_addr().unwrap().to_string()));
     }

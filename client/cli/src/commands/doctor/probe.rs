@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process;
 use std::time::{Duration, Instant};
 
-use cohabit_client::types::{Device, DeviceSharing, Span};
+use cohabit_client::types::{Device, DeviceSharing, Span, counted};
 use cohabit_gpu::NvmlSession;
 use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
 use nix::unistd::geteuid;
@@ -46,7 +46,10 @@ fn reason_to_skip(gpus: &NvmlSession, device: &Device) -> Option<String> {
     }
     match gpus.scan(&device.id) {
         Ok(look) if look.processes.is_empty() => None,
-        Ok(look) => Some(format!("it runs {} processes: try again when it is idle", look.processes.len())),
+        Ok(look) => {
+            let processes = counted(look.processes.len(), "process", "processes");
+            Some(format!("it runs {processes}: try again when it is idle"))
+        }
         Err(error) => Some(error.to_string()),
     }
 }

@@ -35,7 +35,10 @@ fn sentence(reason: &str) -> String {
 }
 
 fn submission(spec: &JobSpec) -> String {
-    let members = spec.array.as_ref().map(|array| format!(", an array with {} members", Array::len(array)));
+    let members = spec
+        .array
+        .as_ref()
+        .map(|array| format!(", an array with {}", counted(Array::len(array), "member", "members")));
     format!(
         "Would submit {} in {}{}: {}.",
         spec.entrypoint.command_line(),

@@ -178,12 +178,13 @@ mod tests {
     use cohabit_client::types::{PrivateData, Slowdown};
 
     use super::*;
+    use crate::config::read_settings;
     use cohabit_console::CommandErrorKind;
 
     fn options_of(written: &[(SettingKey, &str)]) -> Result<HeadOptions, CommandError> {
         let mut written: RawSettings = written.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
         written.entry(SettingKey::State).or_insert_with(|| "/state".to_owned());
-        options(&Settings::with_flags(written)?)
+        options(&read_settings(written)?)
     }
 
     #[test]

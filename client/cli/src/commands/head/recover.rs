@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::failure;
 use crate::arguments::{HeadRecoverArguments, OutputFormat};
-use crate::config::{RawSettings, SettingKey, Settings};
+use crate::config::{RawSettings, SettingKey, read_settings};
 use crate::endpoint::{path_flag, state_directory};
 
 /// `{"event", "what", "why", "quarantined"}`; nulls where everything can be replayed.
@@ -32,7 +32,7 @@ struct RepairDocument {
 
 pub(super) fn recover(arguments: &HeadRecoverArguments) -> Result<ExitCode, CommandError> {
     let flags: RawSettings = path_flag(SettingKey::State, arguments.state.as_deref())?.into_iter().collect();
-    let state = state_directory(&Settings::with_flags(flags)?)?;
+    let state = state_directory(&read_settings(flags)?)?;
     if let Some(repair) = repair_of(arguments) {
         let repaired = repair_journal(&state, repair).map_err(failure)?;
         print_repair(repaired.as_ref(), arguments)?;

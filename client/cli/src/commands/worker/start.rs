@@ -13,14 +13,14 @@ use cohabit_worker_daemon::{
 };
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
-use crate::config::{RawSettings, SettingKey, Settings};
+use crate::config::{RawSettings, SettingKey, Settings, read_settings};
 use crate::daemon::{self, ShutdownSignals};
 use crate::endpoint::{path_flag, read_token};
 use crate::values;
 use crate::worker_directory::worker_directory;
 
 pub(super) fn start(arguments: &WorkerStartArguments) -> Result<ExitCode, CommandError> {
-    let settings = Settings::with_flags(flags(arguments)?)?;
+    let settings = read_settings(flags(arguments)?)?;
     daemon::start_logging(&settings)?;
     let (head, token) = join(&settings)?;
     let options = options(&settings, head, token, worker_directory(&settings)?)?;
@@ -220,7 +220,7 @@ mod tests {
         let written = written.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
         let token = "cohabit1.".to_owned() + &"0".repeat(64) + "." + &"0".repeat(64);
         let token = token.parse().expect("it has the form of a token");
-        options(&Settings::with_flags(written)?, "head:1".into(), token, "/state".into())
+        options(&read_settings(written)?, "head:1".into(), token, "/state".into())
     }
 
     #[test]

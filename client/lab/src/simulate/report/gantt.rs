@@ -3,6 +3,7 @@
 //! Only the first devices of a cluster are recorded. With very many jobs, only the time around the longest
 //! queue is shown.
 
+use cohabit_types::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -54,7 +55,8 @@ pub(super) fn chart(run: &SimulationResult) -> Result<Option<Gantt>, CommandErro
     let all = run.spans().iter().map(|span| seconds(span).end).fold(0.0, f64::max);
     let part =
         if window.end - window.start < all { "around the longest queue" } else { "over the whole time" };
-    let caption = format!("The first {} devices, {part}. Each job has one colour.", rows.len());
+    let caption =
+        format!("The first {}, {part}. Each job has one colour.", counted(rows.len(), "device", "devices"));
     Ok(Some(Gantt { svg, caption }))
 }
 

@@ -8,6 +8,7 @@ mod tests;
 mod time_axis;
 mod timeline;
 
+use cohabit_types::counted;
 use std::fmt::Write as _;
 
 use cohabit_console::CommandError;
@@ -55,7 +56,7 @@ fn heading(outcomes: &SimulationResults) -> String {
     let load = first.and_then(|run| run.load).map(|load| format!("{load:.2}"));
     let mut facts = vec![
         ("trace", outcomes.trace.clone()),
-        ("cluster", format!("{} ({} devices)", outcomes.cluster, outcomes.devices)),
+        ("cluster", format!("{} ({})", outcomes.cluster, counted(outcomes.devices, "device", "devices"))),
         ("jobs", first.map_or(0, |run| run.metrics().jobs).to_string()),
         ("load", load.unwrap_or_else(|| "all at once".into())),
         ("estimates", outcomes.estimator.clone()),

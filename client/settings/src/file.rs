@@ -1,40 +1,47 @@
 //! Reads one configuration file: flat TOML with known keys and plain values.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use cohabit_console::output::print_message;
-use cohabit_console::{CommandError, line_of};
 use nix::unistd::geteuid;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::key::{RawSettings, SettingKey};
-use crate::closest_name::closest_name;
+use crate::{SettingKey, SettingsError, closest_name};
+
+/// The settings of a file, with their lines.
+pub(crate) type FileSettings = BTreeMap<SettingKey, (usize, String)>;
+
+/// What a file of the present directory holds.
+pub(crate) enum NearFile {
+    /// It does not exist.
+    Missing,
+    /// It belongs to another user, with this user id.
+    Foreign(u32),
+    Settings(FileSettings),
+}
 
 /// Reads a file; `None` if it does not exist.
-pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
+pub(crate) fn read(path: &Path) -> Result<Option<FileSettings>, SettingsError> {
     match File::open(path).and_then(|mut file| text_of(&mut file)) {
         Ok(text) => parsed(path, &text).map(Some),
-        Err(error) => none_if_missing(path, &error),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(unreadable(path, &error)),
     }
 }
 
 /// The same for a file in the present directory, if it belongs to this user or to root. Another user may have
 /// put it there for all who work in that directory, and settings can name a library or another head.
-pub(super) fn read_near(path: &Path) -> Result<Option<RawSettings>, CommandError> {
+pub(crate) fn read_near(path: &Path) -> Result<NearFile, SettingsError> {
     match trusted_text(path) {
-        Ok(Ok(text)) => parsed(path, &text).map(Some),
-        Ok(Err(uid)) => {
-            let file = path.display();
-            print_message(&format!(
-                "warning: ignored ./{file}, which belongs to another user (uid {uid}): copy it to use it"
-            ));
-            Ok(None)
-        }
-        Err(error) => none_if_missing(path, &error),
+        Ok(Ok(text)) => parsed(path, &text).map(NearFile::Settings),
+        Ok(Err(uid)) => Ok(NearFile::Foreign(uid)),
+        Err(error) if is_missing(&error) => Ok(NearFile::Missing),
+        Err(error) => Err(unreadable(path, &error)),
     }
 }
 
@@ -62,29 +69,39 @@ fn text_of(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-fn none_if_missing(path: &Path, error: &io::Error) -> Result<Option<RawSettings>, CommandError> {
-    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
-        return Ok(None);
-    }
-    let message = format!("cannot read the configuration file {}: {error}", path.display());
-    Err(CommandError::configuration(message))
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-fn parsed(path: &Path, text: &str) -> Result<RawSettings, CommandError> {
-    parse(text).map_err(|(offset, message)| {
-        CommandError::configuration(format!("{}:{}: {message}", path.display(), line_of(text, offset)))
+fn unreadable(path: &Path, error: &io::Error) -> SettingsError {
+    SettingsError::configuration(format!("cannot read the configuration file {}: {error}", path.display()))
+}
+
+fn parsed(path: &Path, text: &str) -> Result<FileSettings, SettingsError> {
+    parse_settings(text).map_err(|(line, message)| {
+        SettingsError::configuration(format!("{}:{line}: {message}", path.display()))
     })
 }
 
-/// Parses the text of a file. An error carries its offset in the text.
-pub(crate) fn parse(text: &str) -> Result<RawSettings, (usize, String)> {
+/// Parses the text of a file: each setting with its line, from 1.
+///
+/// # Errors
+/// The line of the first error, and what is wrong there.
+pub fn parse_settings(text: &str) -> Result<BTreeMap<SettingKey, (usize, String)>, (usize, String)> {
+    let line = |offset: usize| text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1;
     let table = DeTable::parse(text)
-        .map_err(|error| (error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
-    table.into_inner().iter().map(setting).collect()
+        .map_err(|error| (line(error.span().map_or(0, |span| span.start)), error.message().to_owned()))?;
+    let table = table.into_inner();
+    let written = table.iter().map(|(name, value)| match setting(name, value) {
+        Ok((key, text)) => Ok((key, (line(name.span().start), text))),
+        Err((offset, message)) => Err((line(offset), message)),
+    });
+    written.collect()
 }
 
 fn setting(
-    (name, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>),
+    name: &Spanned<Cow<'_, str>>,
+    value: &Spanned<DeValue<'_>>,
 ) -> Result<(SettingKey, String), (usize, String)> {
     let key =
         SettingKey::by_name(name.get_ref()).ok_or_else(|| (name.span().start, unknown(name.get_ref())))?;

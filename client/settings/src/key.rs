@@ -3,23 +3,24 @@
 use std::collections::BTreeMap;
 
 /// The settings of one source, as text.
-pub(crate) type RawSettings = BTreeMap<SettingKey, String>;
+pub type RawSettings = BTreeMap<SettingKey, String>;
 
 /// Declares the keys once: variant, name and documentation.
 macro_rules! setting_keys {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// The key of a setting.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum SettingKey {
+        pub enum SettingKey {
             $($(#[$doc])* $variant,)*
         }
 
         impl SettingKey {
             /// Every key.
-            pub(crate) const ALL: &[SettingKey] = &[$(SettingKey::$variant,)*];
+            pub const ALL: &[SettingKey] = &[$(SettingKey::$variant,)*];
 
             /// The name in files and flags.
-            pub(crate) const fn name(self) -> &'static str {
+            #[must_use]
+            pub const fn name(self) -> &'static str {
                 match self {
                     $(SettingKey::$variant => $name,)*
                 }
@@ -139,7 +140,8 @@ setting_keys! {
 
 impl SettingKey {
     /// The name of the environment variable.
-    pub(crate) fn variable(self) -> String {
+    #[must_use]
+    pub fn variable(self) -> String {
         if self == SettingKey::LogLevel {
             return "COHABIT_LOG".to_owned();
         }
@@ -151,7 +153,8 @@ impl SettingKey {
     }
 
     /// The key with this name.
-    pub(crate) fn by_name(name: &str) -> Option<SettingKey> {
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<SettingKey> {
         SettingKey::ALL.iter().copied().find(|key| key.name() == name)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 
 /// Settings from these flags, variables and files.
@@ -9,7 +11,7 @@ fn settings(
     flags: &[(SettingKey, &str)],
     variables: &[(&str, &str)],
     files: &[(&str, &str)],
-) -> Result<Settings, CommandError> {
+) -> Result<Settings, SettingsError> {
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> = files
         .iter()
@@ -61,16 +63,19 @@ fn bad_toml_and_compound_values_are_errors_with_their_line() {
     let refused = |text| settings(&[], &[], &[("c.toml", text)]).unwrap_err();
     assert!(refused("head = 'a:1'\nhead").message.contains("c.toml:2: "));
     assert!(refused("head = ['a']").message.contains("c.toml:1: head takes a string or a number"));
-    assert_eq!(refused("[head]").kind, cohabit_console::CommandErrorKind::Configuration);
+    assert_eq!(refused("[head]").kind, SettingsErrorKind::Configuration);
 }
 
 #[test]
 fn the_error_of_a_wrong_value_names_its_source() {
     let settings =
-        settings(&[], &[("COHABIT_LOST_AFTER", "300")], &[("c.toml", "orphan-grace = 5")]).unwrap();
-    let of = |key| settings.checked(key, crate::values::parse_duration).unwrap_err().message;
+        settings(&[], &[("COHABIT_LOST_AFTER", "300")], &[("c.toml", "\norphan-grace = 5")]).unwrap();
+    let of = |key| {
+        settings.checked(key, |text| Err::<(), _>(format!("'{text}' has no unit"))).unwrap_err().message
+    };
     assert!(of(SettingKey::LostAfter).starts_with("COHABIT_LOST_AFTER: '300' has no unit"));
-    assert!(of(SettingKey::OrphanGrace).starts_with("orphan-grace in "));
+    let of_file = of(SettingKey::OrphanGrace);
+    assert!(of_file.starts_with("orphan-grace in ") && of_file.contains("c.toml:2: '5' has"), "{of_file}");
 }
 
 #[test]
@@ -113,4 +118,6 @@ fn a_near_file_of_another_user_is_ignored() {
     assert_eq!(head_of(&link), "", "the link is another user's");
     std::os::unix::fs::chown(&file, Some(61_200), None).unwrap();
     assert_eq!(head_of(&file), "");
+    let warnings = Settings::layered(RawSettings::new(), |_| None, &file, &[]).unwrap().warnings().to_vec();
+    assert!(warnings[0].contains("belongs to another user (uid 61200)"), "{warnings:?}");
 }
