@@ -25,6 +25,7 @@ mod result;
 mod series;
 mod spec;
 mod statistics;
+mod user_metrics;
 
 use cohabit_policy::maifs::Agents;
 use cohabit_policy::parse_policy;
@@ -44,6 +45,7 @@ use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
 pub use self::series::Series;
 pub use self::spec::{ColocationLearner, Evaluation, Observer};
+pub use self::user_metrics::UserMetrics;
 use crate::machine_spec::MachineSpec;
 use crate::recorder::TraceDetail;
 use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};

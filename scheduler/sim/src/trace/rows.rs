@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
+use cohabit_tables::MissingColumns;
 use cohabit_types::Span;
 use csv::{Reader, ReaderBuilder, StringRecord};
 
@@ -149,7 +150,7 @@ impl Rows {
     ) -> impl FnMut(u64, Result<&Row<'_>, String>) -> Result<(), TraceError> + 'a {
         move |line, row| {
             match (row.and_then(&mut job), strictness) {
-                (Ok(job), _) => self.jobs.push(job),
+                (Ok(job), _) => self.jobs.push(TraceJob { line: Some(line), ..job }),
                 (Err(why), Strictness::Lenient) => self.skipped.push(SkippedRow { line, why }),
                 (Err(why), Strictness::Strict) => return Err(TraceError::BadRow(SkippedRow { line, why })),
             }
@@ -161,12 +162,7 @@ impl Rows {
 impl Columns {
     fn places(&self, heading: &StringRecord) -> Result<BTreeMap<String, usize>, TraceError> {
         let places = places(heading.iter());
-        let missing: Vec<&str> =
-            self.required.iter().copied().filter(|name| !places.contains_key(*name)).collect();
-        if !missing.is_empty() {
-            let (missing, known) = (missing.join(", "), self.required.join(", "));
-            return Err(TraceError::MissingColumns { format: self.format, missing, known });
-        }
+        MissingColumns::check(self.format, self.required, heading.iter())?;
         if let OptionalColumns::Only(optional) = self.others {
             let known = || self.required.iter().chain(optional).copied();
             if let Some(column) = heading.iter().find(|name| known().all(|it| it != *name)) {

@@ -25,7 +25,7 @@ fn there_is_a_chart_of_devices_for_each_policy() {
     assert_eq!(page.matches("<svg").count(), 5);
     assert_eq!(page.matches("</svg>").count(), 5);
     assert_eq!(page.matches("The first 2 devices, over the whole time").count(), 2);
-    assert!(page.contains("node-1") && page.contains("skipped, too large for the cluster <b>4</b>"));
+    assert!(page.contains("node-1") && page.contains("need more GPUs than the cluster has</th><td>3</td>"));
 }
 
 #[test]
