@@ -1,6 +1,6 @@
-//! No flag of `simulate`, `predict`, `policy` and `profile` is ignored in silence: each one always has an effect,
-//! or a case here shows what is said where it has none.
-#![cfg(all(feature = "simulate", feature = "predict", feature = "profile", feature = "online"))]
+//! No flag of `simulate`, `predict`, `policy` and `profile` is ignored in silence: each one always has an
+//! effect, or a case here shows what is said where it has none.
+#![cfg(all(feature = "worker", feature = "online"))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ type Case = (&'static str, &'static str, Answer, &'static str);
 
 const SIMULATE: &str = "simulate --cluster 2x2:V100@25g,8c80G --policy fifo";
 const POLICY: &str = "policy train --cluster 2x2:V100@25g,8c80G --out agents --episode-jobs 2 --taught 1 --episodes 0 \
-                      --imitation-epochs 0 --validation 1 --trace synthetic:2";
+                      --imitation-epochs 0 --validation 1";
 const TRAIN: &str = "predict train --data pairs.csv --out model --model additive";
 const PROFILE: &str = "profile --workloads w.toml --out t.csv --yes";
 
@@ -57,7 +57,14 @@ const SIMULATE_CASES: &[Case] = &[
         "no policy asks for predictions",
     ),
     ("--interference model:pretrained", "--trace jobs.csv", Answer::Warned, "no job may share a GPU"),
-    ("--configurations pairs.csv", "--trace jobs.csv --max-sharing 1", Answer::Warned, "--max-sharing 1"),
+    ("--configurations pairs.csv", "--trace wide.csv", Answer::Warned, "no job needs a single GPU"),
+    ("--interference table:pairs.csv", "--trace wide.csv", Answer::Warned, "no job needs a single GPU"),
+    (
+        "--predictor none",
+        "--trace jobs.csv --configurations pairs.csv --max-sharing 1",
+        Answer::Warned,
+        "--max-sharing 1",
+    ),
     (
         "--configurations pairs.csv",
         "--trace jobs.csv --interference table:pairs.csv",
@@ -107,22 +114,23 @@ const TRAIN_ALWAYS: &[&str] =
     &["--model", "--data", "--format", "--out", "--hold-out", "--seed", "--progress", "--report", "--output"];
 
 const POLICY_CASES: &[Case] = &[
-    ("--format csv", "", Answer::Refused, "is for trace files"),
-    ("--strict", "", Answer::Refused, "is for trace files"),
-    ("--throughputs t.csv", "", Answer::Refused, "is for trace files"),
-    ("--throughputs-of sim/v100", "", Answer::Refused, "--throughputs <FILE>"),
-    ("--interference model:pretrained", "", Answer::Warned, "no job may share a GPU"),
-    ("--configurations pairs.csv", "--max-sharing 1", Answer::Warned, "--max-sharing 1"),
-    ("--predictor none", "", Answer::Warned, "no job may share a GPU"),
-    ("--max-slowdown 2", "", Answer::Warned, "no job may share a GPU"),
-    ("--max-sharing 2", "", Answer::Warned, "no job may share a GPU"),
-    ("--sensitivity-models hungry", "", Answer::Refused, "--sensitivity <FILE|DIR>"),
-    ("--known-sensitivity none", "", Answer::Refused, "--sensitivity <FILE|DIR>"),
-    ("--fixed-shares", "", Answer::Warned, "jobs have no ranges"),
-    ("--no-interference-features", "", Answer::Warned, "no job may share a GPU"),
-    ("--preemptible 0.5", "", Answer::Warned, "maifs stops no job for another"),
-    ("--stop-cost 1,1", "", Answer::Warned, "maifs stops no job for another"),
-    ("--no-attention", "--coordination single", Answer::Warned, "a single agent"),
+    ("--format csv", "--trace synthetic:2", Answer::Refused, "is for trace files"),
+    ("--strict", "--trace synthetic:2", Answer::Refused, "is for trace files"),
+    ("--throughputs t.csv", "--trace synthetic:2", Answer::Refused, "is for trace files"),
+    ("--throughputs-of sim/v100", "--trace synthetic:2", Answer::Refused, "--throughputs <FILE>"),
+    ("--interference model:pretrained", "--trace synthetic:2", Answer::Warned, "no job may share a GPU"),
+    ("--configurations pairs.csv", "--trace wide.csv", Answer::Warned, "no job needs a single GPU"),
+    ("--interference table:pairs.csv", "--trace wide.csv", Answer::Warned, "no job needs a single GPU"),
+    ("--predictor none", "--trace synthetic:2", Answer::Warned, "no job may share a GPU"),
+    ("--max-slowdown 2", "--trace synthetic:2", Answer::Warned, "no job may share a GPU"),
+    ("--max-sharing 2", "--trace synthetic:2", Answer::Warned, "no job may share a GPU"),
+    ("--sensitivity-models hungry", "--trace synthetic:2", Answer::Refused, "--sensitivity <FILE|DIR>"),
+    ("--known-sensitivity none", "--trace synthetic:2", Answer::Refused, "--sensitivity <FILE|DIR>"),
+    ("--fixed-shares", "--trace synthetic:2", Answer::Warned, "jobs have no ranges"),
+    ("--no-interference-features", "--trace synthetic:2", Answer::Warned, "no job may share a GPU"),
+    ("--preemptible 0.5", "--trace synthetic:2", Answer::Warned, "maifs stops no job for another"),
+    ("--stop-cost 1,1", "--trace synthetic:2", Answer::Warned, "maifs stops no job for another"),
+    ("--no-attention", "--trace synthetic:2 --coordination single", Answer::Warned, "a single agent"),
 ];
 const POLICY_ALWAYS: &[&str] = &[
     "--trace",
@@ -174,11 +182,14 @@ fn run(folder: &Path, words: &str) -> Output {
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..20).map(|row| format!("{},60,2\n", 1_000 * row)).collect();
+    let wide = format!("submit_s,duration_s,gpus\n{rows}");
     let throughputs =
         "source,gpu,consolidated,model,batch_size,scale_factor,steps_per_s\nsim,v100,True,A,1,1,5\n";
     for (file, text) in [
         ("jobs.csv", TRACE),
         ("at-once.csv", AT_ONCE),
+        ("wide.csv", &wide),
         ("pairs.csv", PAIRS),
         ("tables.csv", TABLES),
         ("t.csv", throughputs),
@@ -208,7 +219,7 @@ fn check(command: &str, cases: &[Case], always: &[&str]) {
             }
         }
     }
-    let verbs: Vec<&str> = command.split_whitespace().take_while(|word| !word.flags_with('-')).collect();
+    let verbs: Vec<&str> = command.split_whitespace().take_while(|word| !word.starts_with('-')).collect();
     let help = run(folder.path(), &format!("{} --help", verbs.join(" ")));
     let help = String::from_utf8(help.stdout).unwrap();
     let listed: BTreeSet<&str> = cases
@@ -218,7 +229,7 @@ fn check(command: &str, cases: &[Case], always: &[&str]) {
         .collect();
     let flags: BTreeSet<&str> = help
         .lines()
-        .filter(|line| line.flags_with("      --"))
+        .filter(|line| line.starts_with("      --"))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert_eq!(flags, listed, "flags of {command} (left) and those listed here (right)");

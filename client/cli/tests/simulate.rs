@@ -319,6 +319,7 @@ fn traces_are_read_in_any_dress_and_bad_numbers_are_told() {
         "0,5,-1",
         "0,5",
         "0,5,1,2",
+        "0,999999999,1",
     ];
     let text = format!("submit_s,duration_s,gpus\n0,5,1\n{}\n", rows.join("\n"));
     let document = document(&simulated(&text));
@@ -326,8 +327,10 @@ fn traces_are_read_in_any_dress_and_bad_numbers_are_told() {
         (&document["left_out"]["invalid_rows"], &document["runs"][0]["jobs"]),
         (&rows.len().into(), &1.into())
     );
+    let longest = "submit_s,duration_s,gpus\n0,315360000,2\n1,315360000,2\n2,1,1\n";
+    assert_eq!(self::document(&simulated(longest))["runs"][0]["completed"], 3);
     for (text, words) in [
-        ("", "trace.csv: line 1: unknown trace format"),
+        ("", "trace.csv: line 1: unknown trace format: found an empty line"),
         ("submit_s,duration_s,gpus\n", "the file has no usable job"),
         ("time;length\n1;2\n", "found the columns 'time;length'; the formats are csv (submit_s"),
         ("submit_s,duration_s\n1,2\n", "line 1: missing column gpus: files in the format csv have"),

@@ -50,7 +50,7 @@ pub(crate) use self::input::Input;
 pub(crate) use self::input::WindowDraw;
 use self::result::SimulationResults;
 #[cfg(feature = "predict")]
-pub(crate) use self::unused_flags::{FlagContext, check_workload};
+pub(crate) use self::unused_flags::{FlagContext, check_workload, explain_unused};
 use crate::output_file::OutputFile;
 use cohabit_console::{CommandError, OutputFormat, Screen, output};
 
@@ -68,7 +68,7 @@ pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, CommandError> {
     input.remarks().iter().for_each(|remark| output::print_message(remark));
     let samples = arguments.samples();
     let survey = survey::survey(arguments, &input, &samples)?;
-    if arguments.incentive && !survey.shares {
+    if arguments.incentive && !survey.needs.shares {
         return Err(CommandError::invalid(
             "--incentive needs jobs that share GPUs: add --interference table:FILE or --configurations FILE",
         ));

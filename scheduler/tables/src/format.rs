@@ -2,7 +2,8 @@
 
 /// One of the formats that a kind of file may have.
 pub trait TableFormat: Copy + 'static {
-    /// Every format, in the order in which they are listed. Of two that a line fits as well, the first counts.
+    /// Every format, in the order in which they are listed. Of two that a line fits as well, the first
+    /// counts.
     const ALL: &'static [Self];
     /// What a file of these formats is, for people: `trace`.
     const CONTENT: &'static str;
@@ -26,9 +27,7 @@ pub trait TableFormat: Copy + 'static {
 
 /// The first line belongs to no known format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "line 1: unknown {content} format: found the columns {found}; the formats are {known}: give one with --format"
-)]
+#[error("line 1: unknown {content} format: found {found}; the formats are {known}: give one with --format")]
 pub struct UnknownTableFormat {
     content: &'static str,
     found: String,
@@ -82,8 +81,8 @@ impl MissingColumns {
     }
 }
 
-/// The format of a file that begins with this line: the one most of whose columns it names, if that is half of
-/// them or more, or one without a heading whose row it is.
+/// The format of a file that begins with this line: the one most of whose columns it names, if that is half
+/// of them or more, or one without a heading whose row it is.
 ///
 /// # Errors
 /// If that is none: the columns found, and the known formats.
@@ -138,9 +137,9 @@ fn shown<'a>(columns: impl Iterator<Item = &'a str>) -> String {
     let all = columns.collect::<Vec<_>>().join(", ");
     let short: String = all.chars().take(MAX_SHOWN_CHARS).collect();
     match (short.trim().is_empty(), short.len() < all.len()) {
-        (true, _) => "none (the line is empty)".to_owned(),
-        (false, true) => format!("'{short}…'"),
-        (false, false) => format!("'{short}'"),
+        (true, _) => "an empty line".to_owned(),
+        (false, true) => format!("the columns '{short}…'"),
+        (false, false) => format!("the columns '{short}'"),
     }
 }
 
@@ -205,7 +204,7 @@ mod tests {
             "line 1: unknown fruit format: found the columns 'red, blue'; the formats are apples (red,size,seeds), \
              pears (green,size), lines (3 fields): give one with --format"
         );
-        assert!(refusal("").contains("found the columns none (the line is empty)"));
+        assert!(refusal("").contains("found an empty line; "));
         assert!(refusal(&"x".repeat(1_000)).len() < 500);
     }
 
@@ -215,7 +214,7 @@ mod tests {
         assert_eq!(check("seeds,size,red,x"), Ok(()));
         assert_eq!(
             check("red,x").unwrap_err().to_string(),
-            "line 1: missing columns size, seeds: files in the format apples have red, size, seeds; found 'red, x'"
+            "line 1: missing columns size, seeds: files in the format apples have red, size, seeds; found the columns 'red, x'"
         );
     }
 

@@ -5,7 +5,7 @@ use cohabit_sim::maifs::Coordination;
 use cohabit_sim::{Evaluation, Random};
 
 use super::arguments::{LoadRange, PolicyTrainArguments};
-use crate::simulate::{FlagContext, Input, WindowDraw};
+use crate::simulate::{FlagContext, Input, WindowDraw, explain_unused};
 
 /// The policy that agents decide for.
 const POLICY: &str = "maifs";
@@ -50,8 +50,8 @@ impl<'a> Episodes<'a> {
     /// Sentences on the flags that have no effect on these jobs.
     pub(super) fn unused_flags(&self) -> Result<Vec<String>, CommandError> {
         let drawn = self.input.jobs(self.window(EpisodePurpose::Imitation, 0))?;
-        let context = FlagContext::of([POLICY].into_iter(), drawn.shares());
-        let mut sentences = context.unused(&self.arguments.workload);
+        let context = FlagContext::of([POLICY].into_iter(), drawn.gpu_needs());
+        let mut warnings = context.unused(&self.arguments.workload);
         let (arguments, behavior) = (self.arguments, &self.arguments.workload.behavior);
         let has_ranges = !self.sensitivities().is_empty();
         let is_single = arguments.coordination == Coordination::Single;
@@ -64,7 +64,7 @@ impl<'a> Episodes<'a> {
             ),
             (
                 "--no-interference-features",
-                arguments.no_interference_features && !context.shares,
+                arguments.no_interference_features && !context.needs.shares,
                 "no job may share a GPU",
             ),
             (
@@ -75,9 +75,8 @@ impl<'a> Episodes<'a> {
             ("--preemptible", behavior.preemptible.is_some(), no_stops),
             ("--stop-cost", behavior.stop_cost.is_some(), no_stops),
         ];
-        let unused = given.into_iter().filter(|(_, unused, _)| *unused);
-        sentences.extend(unused.map(|(flag, _, why)| format!("warning: {flag} has no effect: {why}")));
-        Ok(sentences)
+        warnings.extend(explain_unused(&given));
+        Ok(warnings)
     }
 
     /// The profiles of sensitivity that jobs draw from.

@@ -122,6 +122,11 @@ impl PredictTrainArguments {
                 "--epochs has no effect on --model {kind}, which is solved in closed form: remove it"
             )));
         }
+        if self.report.as_ref() == Some(&self.out) {
+            let message =
+                "--report is a file and --out a directory, and both name the same: give each its own";
+            return Err(CommandError::invalid(message));
+        }
         let held = &self.held;
         if held.observed.is_some_and(|sets| sets > 0) && !held.hold_out.iter().any(|it| it.has_newcomers()) {
             let message = "--observed has no effect where no jobs are new: hold out configurations or models, or remove it";

@@ -58,6 +58,15 @@ enum JobSource {
     Synthetic(usize),
 }
 
+/// How jobs use GPUs.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct GpuNeeds {
+    /// Whether a job may share its GPU.
+    pub(crate) shares: bool,
+    /// Whether a job needs a single GPU, or a part of one.
+    pub(crate) one_gpu: bool,
+}
+
 /// The jobs for one seed.
 pub(crate) struct SeededWorkload {
     pub(super) workload: Workload,
@@ -198,10 +207,13 @@ impl Input {
 }
 
 impl SeededWorkload {
-    /// Whether a job may share its GPU.
-    pub(crate) fn shares(&self) -> bool {
-        let is_part = |job: &WorkloadJob| matches!(job.spec.demand.gpus, GpuRequest::Part(_));
-        self.workload.jobs.iter().any(is_part)
+    /// How the jobs use GPUs.
+    pub(crate) fn gpu_needs(&self) -> GpuNeeds {
+        let demands = || self.workload.jobs.iter().map(|job| job.spec.demand);
+        GpuNeeds {
+            shares: demands().any(|demand| matches!(demand.gpus, GpuRequest::Part(_))),
+            one_gpu: demands().any(|demand| demand.total_devices() == 1),
+        }
     }
 
     /// The jobs, in the order of submission.

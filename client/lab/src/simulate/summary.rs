@@ -232,7 +232,8 @@ fn notes(outcomes: &SimulationResults) -> String {
     let mut lines = vec![String::new(), load(outcomes)];
     let left_out = &outcomes.left_out;
     if left_out.total() > 0 {
-        lines.push(format!("Left out of the trace: {} jobs", left_out.total()));
+        let jobs = if left_out.total() == 1 { "job" } else { "jobs" };
+        lines.push(format!("Left out of the trace: {} {jobs}", left_out.total()));
         lines.extend(left_out.reasons().into_iter().map(|(count, why)| format!("{count:>8}  {why}")));
     }
     for (policy, states) in not_completed_by_policy(outcomes) {

@@ -4,7 +4,7 @@
 use cohabit_console::CommandError;
 
 use super::arguments::{Sample, SimulateArguments};
-use super::input::{Input, SeededWorkload, WindowDraw, no_more_jobs};
+use super::input::{GpuNeeds, Input, SeededWorkload, WindowDraw, no_more_jobs};
 use super::left_out::LeftOutJobs;
 
 /// What the jobs of all runs have in common.
@@ -14,8 +14,8 @@ pub(super) struct WorkloadSurvey {
     pub(super) samples: Vec<SampleSurvey>,
     /// Jobs of the trace that no run has, for the first seed.
     pub(super) left_out: LeftOutJobs,
-    /// Whether a job may share its GPU.
-    pub(super) shares: bool,
+    /// How the jobs use GPUs.
+    pub(super) needs: GpuNeeds,
 }
 
 /// The jobs of a sample.
@@ -41,7 +41,9 @@ pub(super) fn survey(
     let (mut window, mut used, mut end) = (None, 0, 0);
     for sample in samples {
         let jobs = jobs_of(arguments, input, *sample)?;
-        survey.shares |= jobs.shares();
+        let needs = jobs.gpu_needs();
+        survey.needs.shares |= needs.shares;
+        survey.needs.one_gpu |= needs.one_gpu;
         survey.samples.push(SampleSurvey { load: jobs.load, left_out: jobs.left_out });
         if window.replace(sample.window) == Some(sample.window) {
             continue;

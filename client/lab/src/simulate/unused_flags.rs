@@ -1,22 +1,26 @@
-//! Flags that have no effect beside the other arguments or on these jobs: refused where the command line alone
-//! shows it, otherwise told.
+//! Flags that have no effect beside the other arguments or on these jobs: refused where the command line
+//! alone shows it, otherwise told.
 
 use cohabit_console::CommandError;
 use cohabit_sim::{EvaluationMetrics, uses_interference, uses_sensitivity};
 
 use super::arguments::{SimulateArguments, TraceSource, Truth, WorkloadArguments};
+use super::input::GpuNeeds;
 use super::result::SimulationResults;
 use super::survey::WorkloadSurvey;
+
+/// Why predictions have no effect.
+const NO_PREDICTIONS: &str = "no policy asks for predictions: add one that does, such as hybrid";
 
 /// What decides which flags have an effect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlagContext {
-    /// Whether a job may share its GPU.
-    pub(crate) shares: bool,
+    /// How the jobs use GPUs.
+    pub(crate) needs: GpuNeeds,
     /// Whether a policy asks for predicted slowdowns.
-    pub(crate) predicts: bool,
+    predicts: bool,
     /// Whether a policy tunes cores and host memory.
-    pub(crate) tunes: bool,
+    tunes: bool,
 }
 
 /// Refuses flags about trace files where jobs are synthetic.
@@ -59,10 +63,10 @@ pub(super) fn check(arguments: &SimulateArguments) -> Result<(), CommandError> {
 }
 
 impl FlagContext {
-    /// Of these policies on jobs that may share their GPUs or not.
-    pub(crate) fn of<'a>(policies: impl Iterator<Item = &'a str> + Clone, shares: bool) -> FlagContext {
+    /// Of these policies on jobs that use GPUs like this.
+    pub(crate) fn of<'a>(policies: impl Iterator<Item = &'a str> + Clone, needs: GpuNeeds) -> FlagContext {
         FlagContext {
-            shares,
+            needs,
             predicts: policies.clone().any(|policy| uses_interference(policy).is_ok_and(|uses| uses)),
             tunes: policies.clone().any(|policy| uses_sensitivity(policy).is_ok_and(|uses| uses)),
         }
@@ -70,30 +74,35 @@ impl FlagContext {
 
     /// Sentences on the flags that have no effect.
     pub(crate) fn unused(self, arguments: &WorkloadArguments) -> Vec<String> {
-        let without_sharing = [
-            ("--interference", arguments.interference != Truth::Law),
-            ("--configurations", arguments.configurations.is_some()),
-            ("--predictor", arguments.predictor.is_some()),
-            ("--max-slowdown", arguments.max_slowdown.is_some()),
-            ("--max-sharing", arguments.max_sharing.is_some_and(|most| most > 1)),
-        ];
-        let why = no_sharing(arguments);
-        let without_sharing = self.because(!self.shares, &without_sharing, why);
-        let predictor = [("--predictor", self.shares && arguments.predictor.is_some())];
-        let no_predictor = "no policy asks for predictions: add one that does, such as hybrid";
-        let known = [("--known-sensitivity", arguments.sensitivity.known_sensitivity.is_some())];
+        let GpuNeeds { shares, one_gpu } = self.needs;
+        let (table, model) = match &arguments.interference {
+            Truth::Law => (false, false),
+            Truth::Table(_) => (true, false),
+            Truth::Model(_) => (false, true),
+        };
+        let predictor = arguments.predictor.is_some();
+        let more_sharing = arguments.max_sharing.is_some_and(|most| most > 1);
+        let known = arguments.sensitivity.known_sensitivity.is_some();
+        let no_sharing = no_sharing(arguments);
+        let no_small = "no job needs a single GPU, and only such jobs draw configurations";
         let no_tuning = "no policy tunes cores and memory: add tune=on to one, as in hybrid:tune=on";
-        without_sharing
-            .into_iter()
-            .chain(self.because(!self.predicts, &predictor, no_predictor))
-            .chain(self.because(!self.tunes, &known, no_tuning))
-            .collect()
+        explain_unused(&[
+            ("--interference", table && !one_gpu, no_small),
+            ("--configurations", arguments.configurations.is_some() && !one_gpu, no_small),
+            ("--interference", model && !shares, no_sharing),
+            ("--predictor", predictor && !shares, no_sharing),
+            ("--predictor", predictor && shares && !self.predicts, NO_PREDICTIONS),
+            ("--max-slowdown", arguments.max_slowdown.is_some() && !shares, no_sharing),
+            ("--max-sharing", more_sharing && !shares, no_sharing),
+            ("--known-sensitivity", known && !self.tunes, no_tuning),
+        ])
     }
+}
 
-    fn because(self, applies: bool, flags: &[(&str, bool)], why: &str) -> Vec<String> {
-        let unused = flags.iter().filter(|(_, given)| applies && *given);
-        unused.map(|(flag, _)| format!("warning: {flag} has no effect: {why}")).collect()
-    }
+/// Sentences on the flags that are unused, with the reasons.
+pub(crate) fn explain_unused(flags: &[(&str, bool, &str)]) -> Vec<String> {
+    let unused = flags.iter().filter(|(_, unused, _)| *unused);
+    unused.map(|(flag, _, why)| format!("warning: {flag} has no effect: {why}")).collect()
 }
 
 /// Why no job shares a GPU.
@@ -112,20 +121,17 @@ fn no_sharing(arguments: &WorkloadArguments) -> &'static str {
 /// Sentences on the flags of `simulate` that have no effect, and on loads without an end.
 pub(super) fn warnings(arguments: &SimulateArguments, survey: &WorkloadSurvey, devices: u64) -> Vec<String> {
     let variants = arguments.policy_variants();
-    let context = FlagContext::of(variants.iter().map(|variant| variant.policy), survey.shares);
+    let context = FlagContext::of(variants.iter().map(|variant| variant.policy), survey.needs);
+    let GpuNeeds { shares, .. } = survey.needs;
+    let (learns, no_sharing) = (arguments.learn_online, no_sharing(&arguments.workload));
+    let at_once = survey.samples.iter().any(|sample| sample.load.is_none());
     let mut warnings = context.unused(&arguments.workload);
-    let mut unused = |flag: &str, given: bool, why: &str| {
-        if given {
-            warnings.push(format!("warning: {flag} has no effect: {why}"));
-        }
-    };
-    let no_sharing = no_sharing(&arguments.workload);
-    unused("--exclusive", !arguments.exclusive.is_empty() && !context.shares, no_sharing);
-    unused("--learn-online", arguments.learn_online && !context.shares, no_sharing);
-    let no_predictions = "no policy asks for predictions: add one that does, such as hybrid";
-    unused("--learn-online", arguments.learn_online && context.shares && !context.predicts, no_predictions);
-    let at_once = arguments.load.is_some() && survey.samples.iter().any(|it| it.load.is_none());
-    unused("--load", at_once, "all jobs are submitted at once");
+    warnings.extend(explain_unused(&[
+        ("--exclusive", !arguments.exclusive.is_empty() && !shares, no_sharing),
+        ("--learn-online", learns && !shares, no_sharing),
+        ("--learn-online", learns && shares && !context.predicts, NO_PREDICTIONS),
+        ("--load", arguments.load.is_some() && at_once, "all jobs are submitted at once"),
+    ]));
     warnings.extend(overload(survey, devices));
     warnings
 }

@@ -50,6 +50,8 @@ pub(super) struct Row<'a> {
 
 /// Times from here on are taken for mistakes.
 const LONGEST_SECONDS: f64 = 1e10;
+/// Longer run times are taken for mistakes: ten years.
+const LONGEST_DURATION: Span = Span::from_secs(10 * 365 * 86_400);
 
 /// Reads a file with a header; `job` returns the job of a row or the reason why there is none.
 pub(super) fn with_heading(
@@ -223,9 +225,13 @@ impl Row<'_> {
     }
 }
 
-/// The span, unless it is zero.
+/// The run time, unless it is zero or longer than any job.
 pub(super) fn positive(span: Span, column: &str) -> Result<Span, String> {
-    if span == Span::ZERO { Err(format!("{column} is 0: the job did not run")) } else { Ok(span) }
+    match span {
+        Span::ZERO => Err(format!("{column} is 0: the job did not run")),
+        span if span > LONGEST_DURATION => Err(format!("{column} is {span}: expected at most ten years")),
+        span => Ok(span),
+    }
 }
 
 /// Parses a whole number; some files write `3.0`.

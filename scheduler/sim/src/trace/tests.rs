@@ -167,7 +167,7 @@ fn an_unknown_format_and_a_trace_without_jobs_are_errors() {
     ] {
         assert!(unknown.contains(words), "{words}: {unknown}");
     }
-    assert!(refusal("").contains("the line is empty"));
+    assert!(refusal("").contains("found an empty line"));
     assert_eq!(refusal("submit_s,duration_s,gpus\n"), "the file has no usable job");
     let all_bad = refusal("submit_s,duration_s,gpus\n0,0,1\n0,0,2\n");
     assert!(all_bad.contains("2 rows were skipped, the first one on line 2"), "{all_bad}");
