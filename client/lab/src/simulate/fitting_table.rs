@@ -11,8 +11,8 @@ pub(super) struct FittingColumns {
 }
 
 impl FittingColumns {
-    /// The columns of these headings and rows that fit into the width, all of them without one. The first column
-    /// always stays, then those of `important` in its order, then the others.
+    /// The columns of these headings and rows that fit into the width, all of them without one. The first
+    /// column always stays, then those of `important` in its order, then the others.
     pub(super) fn of(
         headings: &[&'static str],
         rows: &[Vec<String>],
