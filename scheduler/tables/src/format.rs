@@ -27,7 +27,9 @@ pub trait TableFormat: Copy + 'static {
 
 /// The first line belongs to no known format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line 1: unknown {content} format: found {found}; the formats are {known}: give one with --format")]
+#[error(
+    "line 1: unknown {content} format: found {found}; the formats are {known}: name the columns of one in the first line"
+)]
 pub struct UnknownTableFormat {
     content: &'static str,
     found: String,
@@ -202,7 +204,7 @@ mod tests {
         assert_eq!(
             refusal("red,blue"),
             "line 1: unknown fruit format: found the columns 'red, blue'; the formats are apples (red,size,seeds), \
-             pears (green,size), lines (3 fields): give one with --format"
+             pears (green,size), lines (3 fields): name the columns of one in the first line"
         );
         assert!(refusal("").contains("found an empty line; "));
         assert!(refusal(&"x".repeat(1_000)).len() < 500);
