@@ -123,6 +123,7 @@ fn errors_have_messages_and_exit_codes() {
     fs::write(folder.path().join("bad.csv"), table().replacen(",8,10,", ",8,ten,", 1)).unwrap();
     fs::write(folder.path().join("alone.csv"), table().lines().take(2).collect::<Vec<_>>().join("\n"))
         .unwrap();
+    fs::write(folder.path().join("trace.csv"), "submit_s,duration_s,gpus\n0,1,1\n").unwrap();
     let train =
         |data: &'static str, model: &'static str| ["train", "--out", "m", "--data", data, "--model", model];
     for (arguments, code, words) in [
@@ -134,6 +135,16 @@ fn errors_have_messages_and_exit_codes() {
         (&train("alone.csv", "additive"), 65, "nothing to learn from"),
         (&train("nowhere.csv", "additive"), 66, "cannot open nowhere.csv"),
         (&train("bad.csv", "magic"), 2, "unknown kind of model 'magic': the kinds are additive, low-rank"),
+        (
+            &train("trace.csv", "additive"),
+            65,
+            "trace.csv: line 1: unknown co-location table format: found the columns 'submit_s",
+        ),
+        (
+            &["eval", "--weights", "pretrained", "--data", "trace.csv"],
+            65,
+            "line 1: unknown co-location table format",
+        ),
         (&["show", "nowhere"], 66, "cannot read nowhere/card.json"),
     ] {
         let output = predict(folder.path(), arguments);

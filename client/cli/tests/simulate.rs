@@ -58,9 +58,19 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
         runs.iter().map(|run| (run["policy"].as_str().unwrap(), run["seed"].as_u64().unwrap())).collect();
     assert_eq!(which, [("fifo", 1), ("spd", 1), ("a-srpt", 1), ("fifo", 2), ("spd", 2), ("a-srpt", 2)]);
     assert!(runs.iter().all(|run| run["jobs"] == 5 && run["completed"] == 5), "{report}");
-    assert_eq!(report["left_out"]["too_wide"], 1);
+    let left_out = &report["left_out"];
+    assert_eq!(
+        (&left_out["too_wide"], &left_out["invalid_rows"], &left_out["total"]),
+        (&1.into(), &1.into(), &2.into())
+    );
+    assert!(
+        runs.iter().all(|run| run["left_out"] == *left_out && run["not_completed"] == serde_json::json!({}))
+    );
     let remarks = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(remarks, "line 4 is skipped: duration_s is 'x': expected a number\n");
+    let lines: Vec<&str> = remarks.lines().collect();
+    assert_eq!(lines[0], "line 4 is skipped: duration_s is 'x': expected a number");
+    assert!(lines[1].starts_with("warning: the offered load is ") && lines.len() == 2, "{remarks}");
+    assert!(lines[1].contains("Give --load 0.9"), "{remarks}");
     assert_eq!(without_times(report), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
@@ -209,6 +219,129 @@ fn the_report_is_written_and_the_command_in_it() {
     assert!(page.contains("<svg") && page.contains("Accuracy of estimates"));
 }
 
+/// The rows of a CSV file by column.
+fn rows(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    csv::Reader::from_path(path).unwrap().deserialize().map(Result::unwrap).collect()
+}
+
+#[test]
+fn jobs_and_users_are_exported_for_every_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["--jobs-csv", "each-job.csv", "--users-csv", "each-user.csv"];
+    let report =
+        document(&simulate(folder.path(), &[&files[..], &["--seed", "1,2", "--output", "json"]].concat()));
+    let (jobs, users) =
+        (rows(&folder.path().join("each-job.csv")), rows(&folder.path().join("each-user.csv")));
+    let runs = report["runs"].as_array().unwrap();
+    let policies: Vec<&str> = runs.iter().take(4).map(|run| run["policy"].as_str().unwrap()).collect();
+    assert_eq!(policies, ["fifo", "easy-backfill", "a-srpt", "hybrid"], "the default policies");
+    assert_eq!((jobs.len(), users.len()), (8 * 5, 8 * 2));
+    for run in runs {
+        let of_run = |row: &&std::collections::BTreeMap<String, String>| {
+            run["policy"] == row["policy"] && run["seed"].to_string() == row["seed"]
+        };
+        let number = |row: &std::collections::BTreeMap<String, String>, column: &str| {
+            row[column].parse::<f64>().unwrap()
+        };
+        for (column, metric) in
+            [("jct_s", "mean_jct_s"), ("wait_s", "mean_wait_s"), ("slowdown", "mean_slowdown")]
+        {
+            let all: Vec<f64> = jobs.iter().filter(of_run).map(|row| number(row, column)).collect();
+            let mean = all.iter().sum::<f64>() / all.len() as f64;
+            assert!((mean - run[metric].as_f64().unwrap()).abs() < 1e-9, "{column}: {mean} in {run}");
+        }
+        let held: f64 =
+            jobs.iter().filter(of_run).map(|row| number(row, "run_s") * number(row, "gpus")).sum();
+        let hours: f64 = users.iter().filter(of_run).map(|row| number(row, "gpu_hours")).sum();
+        assert!((held / 3_600.0 - hours).abs() < 1e-9, "{hours}");
+        let lines: Vec<&str> = jobs.iter().filter(of_run).map(|row| row["line"].as_str()).collect();
+        assert_eq!(lines, ["2", "3", "5", "6", "8"], "lines 4 and 7 are left out");
+        assert!(
+            jobs.iter()
+                .filter(of_run)
+                .all(|row| row["nodes"].split(';').all(|node| node.starts_with("node-")))
+        );
+    }
+}
+
+#[test]
+fn jobs_that_are_left_out_are_in_the_table_with_the_reasons() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = |arguments: &[&str]| {
+        let output = simulate(folder.path(), &[&["--policy", "fifo,spd"], arguments].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let table = printed(&["--max-duration", "400s", "--skip", "1", "--limit", "2"]);
+    for words in [
+        "LEFT OUT",
+        "Offered load: ",
+        "Left out of the trace: 5 jobs",
+        "1  invalid rows",
+        "1  longer than --max-duration",
+        "1  before --skip",
+        "2  behind --limit",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(printed(&[]).contains("1  need more GPUs than the cluster has"));
+}
+
+#[test]
+fn traces_are_read_in_any_dress_and_bad_numbers_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulated = |text: &str| {
+        fs::write(folder.path().join("trace.csv"), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cohabit"));
+        command.env_clear().current_dir(folder.path());
+        command.args([
+            "simulate",
+            "--trace",
+            "trace.csv",
+            "--cluster",
+            "1x2:V100",
+            "--policy",
+            "fifo",
+            "--output",
+            "json",
+        ]);
+        command.output().unwrap()
+    };
+    let one = "\u{feff}submit_s,duration_s,gpus\r\n5,10,1\r\n";
+    assert_eq!(document(&simulated(one))["runs"][0]["jobs"], 1);
+    let rows = [
+        "0,NaN,1",
+        "0,-5,1",
+        "-1,5,1",
+        "inf,5,1",
+        "0,1e300,1",
+        "0,5,1e9",
+        "0,5,99999999999999999999",
+        "0,5,-1",
+        "0,5",
+        "0,5,1,2",
+        "0,999999999,1",
+    ];
+    let text = format!("submit_s,duration_s,gpus\n0,5,1\n{}\n", rows.join("\n"));
+    let document = document(&simulated(&text));
+    assert_eq!(
+        (&document["left_out"]["invalid_rows"], &document["runs"][0]["jobs"]),
+        (&rows.len().into(), &1.into())
+    );
+    let longest = "submit_s,duration_s,gpus\n0,315360000,2\n1,315360000,2\n2,1,1\n";
+    assert_eq!(self::document(&simulated(longest))["runs"][0]["completed"], 3);
+    for (text, words) in [
+        ("", "trace.csv: line 1: unknown trace format: found an empty line"),
+        ("submit_s,duration_s,gpus\n", "the file has no usable job"),
+        ("time;length\n1;2\n", "found the columns 'time;length'; the formats are csv (submit_s"),
+        ("submit_s,duration_s\n1,2\n", "line 1: missing column gpus: files in the format csv have"),
+    ] {
+        let output = simulated(text);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(65), "{text}: {errors}");
+        assert!(errors.contains(words), "{text}: {errors}");
+    }
+}
+
 #[test]
 fn errors_have_messages_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,9 +352,20 @@ fn errors_have_messages_and_exit_codes() {
         (&["--max-gpus", "1", "--max-duration", "1s"], 65, "no jobs are left"),
         (&["--incentive"], 2, "--incentive needs jobs that share GPUs"),
         (&["--policy", "fifo", "--baseline", "spd"], 2, "is not among the policies"),
-        (&["--format", "philly"], 65, "missing columns timestamp"),
+        (&["--format", "philly"], 65, "jobs.csv: line 1: missing columns timestamp"),
         (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
-        (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),
+        (
+            &["--policy", "fifo", "--report", "no/such/folder.html"],
+            74,
+            "cannot write --report no/such/folder.html: No such",
+        ),
+        (&["--policy", "fifo", "--jobs-csv", "."], 74, "cannot write --jobs-csv .: is a directory"),
+        (
+            &["--policy", "fifo", "--users-csv", "jobs.csv/x"],
+            74,
+            "cannot write --users-csv jobs.csv/x: Not a directory",
+        ),
+        (&["--jobs-csv", "same.csv", "--users-csv", "./same.csv"], 2, "name the same file same.csv"),
         (&["--predictor", "model:nowhere"], 66, "cannot read nowhere/card.json"),
         (&["--policy", "none"], 2, "there is no policy 'none'"),
         (&["--sensitivity", "t.csv"], 2, "which '2x8:V100@25g' (--cluster) does not have: write them after"),

@@ -8,6 +8,8 @@
 #[cfg(feature = "predict")]
 mod model_directory;
 #[cfg(any(feature = "simulate", feature = "predict"))]
+mod output_file;
+#[cfg(any(feature = "simulate", feature = "predict"))]
 mod page;
 #[cfg(all(feature = "simulate", feature = "predict"))]
 pub mod policy;

@@ -38,6 +38,7 @@ pub fn run(
     nvml_library: Option<PathBuf>,
     state: impl FnOnce() -> Result<PathBuf, CommandError>,
 ) -> Result<ExitCode, CommandError> {
+    arguments.check()?;
     let profiler = Profiler::prepare(options(arguments, nvml_library, state)?).map_err(failure)?;
     let gpu = format!("{} ({})", profiler.device().model, profiler.device().id);
     if profiler.left() > 0 {
@@ -69,9 +70,9 @@ fn options(
         comparison: ProfilePlan {
             sharing: arguments.sharing.clone(),
             sizes: arguments.set_sizes.iter().map(|size| *size as usize).collect(),
-            pairs: arguments.pairs as usize,
-            triples: arguments.triples as usize,
-            seed: arguments.seed,
+            pairs: arguments.pairs.unwrap_or(150) as usize,
+            triples: arguments.triples.unwrap_or(30) as usize,
+            seed: arguments.seed.unwrap_or(1),
         },
         pacing: TrialTiming { warm_up: arguments.warm_up.into(), steady: arguments.steady },
         max_time: arguments.max_time,

@@ -101,7 +101,7 @@ fn workload(Job { replicas, iterations }: Job, at_us: i64) -> WorkloadJob {
         ..SimProgram::working(Span::ZERO).job()
     };
     let (at, alone_milli) = (Time::from_micros(at_us as u64), demand.total_milli());
-    WorkloadJob { at, user: "ada".into(), spec, iterations, pace: ITERATION, alone_milli }
+    WorkloadJob { line: None, at, user: "ada".into(), spec, iterations, pace: ITERATION, alone_milli }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::error::Error;
 use std::fs::File;
 
 use cohabit_predict::interference::{
-    EvaluationAccumulator, HoldOut, MeasuredSet, MeasurementFormat, ModelKind, ModelTrainer,
-    PredictionMetrics, kind_by_name, kind_names, read,
+    EvaluationAccumulator, HoldOut, MeasuredSet, ModelKind, ModelTrainer, PredictionMetrics, kind_by_name,
+    kind_names, read,
 };
 
 /// What is held out, the number of observed sets with each newcomer, and the seeds.
@@ -29,7 +29,7 @@ const SPLITS: [(HoldOut, usize, &[u64]); 8] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("usage: prediction-tables FILE [KIND]...")?;
-    let measured = read(File::open(file)?, MeasurementFormat::GavelPairs)?;
+    let measured = read(File::open(file)?, None)?.sets;
     let named: Vec<String> = arguments.collect();
     let kinds = if named.is_empty() { kind_names() } else { named.iter().map(String::as_str).collect() };
     let figures = "MAPE | p95 | within 1 sigma | 2 sigma | misfits found | warnings right";

@@ -18,7 +18,11 @@ fn pairs() -> Option<Vec<MeasuredSet>> {
     if found.is_none() {
         eprintln!("skipped: there is no {file} in any directory above");
     }
-    found.map(|path| read(std::fs::File::open(path).unwrap(), MeasurementFormat::GavelPairs).unwrap())
+    found.map(|path| {
+        let table = read(std::fs::File::open(path).unwrap(), None).unwrap();
+        assert_eq!(table.format, MeasurementFormat::GavelPairs);
+        table.sets
+    })
 }
 
 /// The metrics of a kind of model on held-out data, over all seeds.

@@ -74,7 +74,7 @@ pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, Inter
 pub use cohabit_policy::maifs;
 pub use cohabit_policy::{
     JobTraits, POLICY_NAMES, PolicyParseError, SensitivityProfiles, SensitivityTable, parse_policy,
-    uses_interference,
+    uses_interference, uses_sensitivity,
 };
 #[cfg(feature = "learned")]
 pub use cohabit_predict::{Accuracy, AccuracyStats, EstimateErrors};
@@ -85,7 +85,7 @@ pub use draw::Options;
 pub use evaluation::{
     ColocationLearner, DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics,
     EvaluationResult, JobBehavior, JobResult, Observer, ParseStopCostError, PeriodMetrics, Series,
-    SharingIncentive, StopCost, evaluate, evaluate_agents, evaluate_learning,
+    SharingIncentive, StopCost, UserMetrics, evaluate, evaluate_agents, evaluate_learning,
 };
 pub use failure::{FailureKind, SimFailure};
 pub use hostile::{HostileRequest, Nonsense};

@@ -14,12 +14,17 @@ use super::card;
 use super::episodes::{EpisodePurpose, Episodes};
 use super::training_agents::{RewardedAgents, TeacherWatch};
 use super::validation::{BestAgents, ValidationFigures, ValidationSet, baseline_of};
+use crate::output_file::check_directory;
+use crate::simulate::check_workload;
 
 /// The number of validations while the agents learn.
 const VALIDATIONS: u32 = 8;
 
 pub(super) fn train(arguments: &PolicyTrainArguments) -> Result<(), CommandError> {
+    check_workload(&arguments.workload)?;
+    check_directory("--out", &arguments.out)?;
     let episodes = Episodes::read(arguments)?;
+    episodes.unused_flags()?.iter().for_each(|warning| output::print_message(warning));
     episodes.remarks().iter().for_each(|remark| output::print_message(remark));
     let (best, updates) = train_agents(arguments, &episodes)?;
     let training = AgentsTraining {

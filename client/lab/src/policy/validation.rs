@@ -128,12 +128,14 @@ mod tests {
 
     fn job(submitted: u64, ended: u64, ideal: u64) -> JobResult {
         JobResult {
+            line: None,
+            user: "ada".into(),
             submitted: at(submitted),
             started: Some(at(submitted)),
             ended: Some(at(ended)),
             state: JobState::Completed,
             devices_milli: 1_000,
-            nodes: 1,
+            nodes: vec!["node-0".into()],
             attempts: Vec::new(),
             out_of_memory: 0,
             ideal: Span::from_secs(ideal),

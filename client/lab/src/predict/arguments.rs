@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use cohabit_console::DisplayArguments;
-use cohabit_predict::interference::{HoldOut, MeasurementFormat as DataFormat, ModelKind, kind_by_name};
+use cohabit_console::{CommandError, DisplayArguments};
+use cohabit_predict::interference::{HoldOut, MeasurementFormat, ModelKind, kind_by_name};
 
 // Arguments of `predict`.
 #[derive(Debug, Args)]
@@ -30,9 +30,9 @@ pub(crate) struct DataArguments {
     /// Measurements: a table written by `cohabit profile`, or one with the same columns
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) data: PathBuf,
-    /// Format of the measurements: co-location or gavel-pairs
-    #[arg(long, value_name = "FORMAT", default_value_t)]
-    pub(crate) format: DataFormat,
+    /// Format of the measurements: co-location or gavel-pairs [default: detected from the first line]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<MeasurementFormat>,
 }
 
 // What is held out of the training.
@@ -43,9 +43,9 @@ pub(crate) struct HoldOutArguments {
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) hold_out: Vec<HoldOut>,
     /// Let each of these models observe this many sets with each held-out configuration, on each GPU, before
-    /// it predicts the others
-    #[arg(long, value_name = "SETS", default_value_t = 0, requires = "hold_out")]
-    pub(crate) observed: usize,
+    /// it predicts the others; for configurations and models, which are new to them [default: 0]
+    #[arg(long, value_name = "SETS", requires = "hold_out")]
+    pub(crate) observed: Option<usize>,
 }
 
 // Arguments of `predict train`.
@@ -64,7 +64,7 @@ pub(crate) struct PredictTrainArguments {
     /// Seed of all random choices
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Largest number of epochs to train
+    /// Largest number of epochs to train, for the kinds that learn in epochs: the networks
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) epochs: Option<u64>,
     /// Show training progress
@@ -107,6 +107,32 @@ impl PredictArguments {
             PredictVerb::Eval(arguments) => &arguments.display,
             PredictVerb::Show(arguments) => &arguments.display,
         }
+    }
+}
+
+impl PredictTrainArguments {
+    /// Refuses flags that have no effect on this kind of model, or on what is held out.
+    ///
+    /// # Errors
+    /// The first of these flags.
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
+        let kind = self.model.name();
+        if self.epochs.is_some() && self.model.epochs().is_none() {
+            return Err(CommandError::invalid(format!(
+                "--epochs has no effect on --model {kind}, which is solved in closed form: remove it"
+            )));
+        }
+        if self.report.as_ref() == Some(&self.out) {
+            let message =
+                "--report is a file and --out a directory, and both name the same: give each its own";
+            return Err(CommandError::invalid(message));
+        }
+        let held = &self.held;
+        if held.observed.is_some_and(|sets| sets > 0) && !held.hold_out.iter().any(|it| it.has_newcomers()) {
+            let message = "--observed has no effect where no jobs are new: hold out configurations or models, or remove it";
+            return Err(CommandError::invalid(message));
+        }
+        Ok(())
     }
 }
 

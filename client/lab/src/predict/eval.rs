@@ -14,7 +14,7 @@ use crate::predict::arguments::PredictEvalArguments;
 const TIMING_SECONDS: f64 = 0.2;
 
 pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), CommandError> {
-    let measured = input::measurements(&arguments.data)?;
+    let measured = input::measurements(&arguments.data)?.sets;
     let stored = load_model(&arguments.weights)?;
     let figures = evaluate(&*stored.model, &measured);
     let evaluation = EvaluationDocument {

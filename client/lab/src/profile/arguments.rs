@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use cohabit_console::{DisplayArguments, duration};
+use cohabit_console::{CommandError, DisplayArguments, duration};
 use cohabit_types::{SharingStrategy, Span};
 
 // Arguments of `profile`.
@@ -41,11 +41,12 @@ pub struct ProfileArguments {
     )]
     pub(crate) set_sizes: Vec<u64>,
     /// Largest number of pairs to measure; if there are more, a sample that covers all workloads is measured
-    #[arg(long, value_name = "COUNT", default_value_t = 150, value_parser = at_most_10_000())]
-    pub(crate) pairs: u64,
-    /// Largest number of triples to measure, sampled in the same way
-    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = at_most_10_000())]
-    pub(crate) triples: u64,
+    /// [default: 150]
+    #[arg(long, value_name = "COUNT", value_parser = at_most_10_000())]
+    pub(crate) pairs: Option<u64>,
+    /// Largest number of triples to measure, sampled in the same way [default: 30]
+    #[arg(long, value_name = "COUNT", value_parser = at_most_10_000())]
+    pub(crate) triples: Option<u64>,
     /// Time for which rates must be steady; a measurement takes at most three times as long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time)]
     pub(crate) steady: Duration,
@@ -55,9 +56,9 @@ pub struct ProfileArguments {
     /// Stop after this time; run the same command again to continue
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub(crate) max_time: Option<Duration>,
-    /// Seed of the samples
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    /// Seed of the samples [default: 1]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
     /// Start without confirmation
     #[arg(long)]
     pub(crate) yes: bool,
@@ -74,6 +75,29 @@ pub struct ProfileArguments {
     pub nvml_library: Option<PathBuf>,
     #[command(flatten)]
     pub display: DisplayArguments,
+}
+
+impl ProfileArguments {
+    /// Refuses flags about sets that are not measured.
+    ///
+    /// # Errors
+    /// The first of these flags.
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
+        let together = self.sharing.iter().any(|it| *it != SharingStrategy::Exclusive);
+        let measures = |size: u64| together && self.set_sizes.contains(&size);
+        let flags = [
+            ("--pairs", self.pairs.is_some() && !measures(2), "no pairs are measured"),
+            ("--triples", self.triples.is_some() && !measures(3), "no triples are measured"),
+            ("--seed", self.seed.is_some() && !measures(2) && !measures(3), "no sample of sets is drawn"),
+        ];
+        match flags.into_iter().find(|(_, unused, _)| *unused) {
+            Some((flag, _, why)) => Err(CommandError::invalid(format!(
+                "{flag} has no effect, because {why}: add 2 or 3 to --set-sizes and time-sliced or mps to --sharing, or \
+                 remove {flag}"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Drawing a larger sample would take noticeable time, and measuring it days.

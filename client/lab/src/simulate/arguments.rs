@@ -21,6 +21,8 @@ pub(crate) use self::selection::SelectionArguments;
 pub(crate) use self::sensitivity::{SensitivityArguments, SensitivityKnowledge};
 pub(crate) use self::workload::WorkloadArguments;
 
+/// The most synthetic jobs: they take a gigabyte of memory.
+const MAX_SYNTHETIC_JOBS: usize = 1_000_000;
 /// The policy in which agents decide.
 const AGENTS_POLICY: &str = "maifs";
 
@@ -39,7 +41,7 @@ pub struct SimulateArguments {
     #[arg(
         long,
         value_name = "POLICY,…",
-        default_value = "fifo,easy-backfill,a-srpt",
+        default_value = "fifo,easy-backfill,a-srpt,hybrid",
         action = ArgAction::Append,
         help = policy_help()
     )]
@@ -73,6 +75,12 @@ pub struct SimulateArguments {
     /// Write a self-contained HTML page with charts to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    /// Write a row for each job under each policy to this CSV file: user, times, wait, JCT, slowdown, nodes
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) jobs_csv: Option<PathBuf>,
+    /// Write a row for each user under each policy to this CSV file: waits, JCTs and GPU hours
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) users_csv: Option<PathBuf>,
     #[command(flatten)]
     pub display: DisplayArguments,
 }
@@ -215,10 +223,11 @@ impl FromStr for TraceSource {
     type Err = String;
     fn from_str(text: &str) -> Result<TraceSource, String> {
         let Some(count) = text.strip_prefix("synthetic:") else { return Ok(TraceSource::File(text.into())) };
-        let jobs = count.parse().ok().filter(|jobs| *jobs > 0);
+        let jobs = count.parse().ok().filter(|jobs| (1..=MAX_SYNTHETIC_JOBS).contains(jobs));
         jobs.map(TraceSource::Synthetic).ok_or_else(|| {
             format!(
-                "'{count}' is not a number of jobs: write synthetic:1000, or ./{text} for a file of this name"
+                "'{count}' is not a number of jobs from 1 to {MAX_SYNTHETIC_JOBS}: write synthetic:1000, or ./{text} for a \
+                 file of this name"
             )
         })
     }
@@ -414,8 +423,8 @@ mod tests {
         }
         let given = parse("--sensitivity a.csv --sensitivity-models one,two").unwrap().workload.sensitivity;
         assert_eq!(
-            (given.sensitivity_models, given.known_sensitivity),
-            (vec!["one".to_owned(), "two".into()], SensitivityKnowledge::Noisy(0.2))
+            (&given.sensitivity_models, given.known()),
+            (&vec!["one".to_owned(), "two".into()], SensitivityKnowledge::Noisy(0.2))
         );
         let refusal = parse("--known-sensitivity exact").unwrap_err().to_string();
         assert!(refusal.contains("--sensitivity <FILE|DIR>"), "{refusal}");
@@ -431,19 +440,21 @@ mod tests {
     #[test]
     fn sources_of_slowdowns_are_printed_as_they_are_parsed() {
         let arguments = parse("--interference table:pairs.csv --predictor truth --max-slowdown 1.5").unwrap();
-        let written = (arguments.workload.interference.to_string(), arguments.workload.predictor.to_string());
+        let written =
+            (arguments.workload.interference.to_string(), arguments.workload.predictor().to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("table:pairs.csv", "truth"));
         let learned = parse("--interference model:one --predictor model:a/b").unwrap();
-        let written = (learned.workload.interference.to_string(), learned.workload.predictor.to_string());
+        let written = (learned.workload.interference.to_string(), learned.workload.predictor().to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("model:one", "model:a/b"));
         for predictor in ["pretrained", "none"] {
-            let written = parse(&format!("--predictor {predictor}")).unwrap().workload.predictor.to_string();
+            let written =
+                parse(&format!("--predictor {predictor}")).unwrap().workload.predictor().to_string();
             assert_eq!(written, predictor);
         }
         let usual = parse("").unwrap().workload;
         assert_eq!(
-            (usual.interference, usual.predictor, usual.max_slowdown),
-            (Truth::Law, Predictor::Law, None)
+            (&usual.interference, usual.predictor(), usual.max_slowdown),
+            (&Truth::Law, &Predictor::Law, None)
         );
     }
 

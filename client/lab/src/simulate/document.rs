@@ -1,11 +1,13 @@
 //! The document of `simulate`, for scripts: `{"schema", "trace", "cluster", "runs": […]}`.
 
+use std::collections::BTreeMap;
+
 use cohabit_console::{VersionedDocument, with_schema};
-use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
 use cohabit_sim::{Accuracy, EvaluationMetrics, PeriodMetrics, SharingIncentive};
 use serde::Serialize;
 
 use super::comparison::{self, PolicyComparison};
+use super::left_out::{LeftOutJobs, not_completed};
 use super::result::{SelectedJobs, SensitivitySource, SimulationResult, SimulationResults};
 
 /// The input and the results.
@@ -25,16 +27,23 @@ pub(super) struct SimulationDocument<'a> {
     stop_cost: String,
     #[serde(flatten)]
     selection: SelectedJobs,
-    left_out: SkippedJobs,
+    left_out: LeftOutDocument,
     comparisons: Vec<PolicyComparison<'a>>,
     runs: Vec<RunDocument<'a>>,
 }
 
-/// Numbers of jobs that the cluster can never run.
+/// Jobs of the trace that a run does not have, by reason.
 #[derive(Debug, Serialize)]
-struct SkippedJobs {
-    too_wide: usize,
-    too_large: usize,
+struct LeftOutDocument {
+    total: usize,
+    #[serde(flatten)]
+    by_reason: LeftOutJobs,
+}
+
+impl From<LeftOutJobs> for LeftOutDocument {
+    fn from(by_reason: LeftOutJobs) -> LeftOutDocument {
+        LeftOutDocument { total: by_reason.total(), by_reason }
+    }
 }
 
 /// One policy on one window with one seed.
@@ -45,6 +54,9 @@ struct RunDocument<'a> {
     window: u32,
     seed: u64,
     load: Option<f64>,
+    left_out: LeftOutDocument,
+    /// Jobs that ended in another state than completed, by state.
+    not_completed: BTreeMap<String, usize>,
     incentive: Option<SharingIncentive>,
     /// How many models of interference replaced the one before; null for a run that did not learn.
     learned_models: Option<usize>,
@@ -54,7 +66,6 @@ struct RunDocument<'a> {
 }
 
 pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<SimulationDocument<'_>> {
-    let LeftOutJobs { too_wide, too_large } = outcomes.left_out;
     with_schema(SimulationDocument {
         trace: &outcomes.trace,
         cluster: &outcomes.cluster,
@@ -70,7 +81,7 @@ pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<Simula
         stop_cost: outcomes.behavior.stop_cost.to_string(),
         selection: outcomes.selection,
         comparisons: comparison::compare(outcomes),
-        left_out: SkippedJobs { too_wide, too_large },
+        left_out: outcomes.left_out.into(),
         runs: outcomes.runs.iter().map(RunDocument::from).collect(),
     })
 }
@@ -82,6 +93,8 @@ impl<'a> From<&'a SimulationResult> for RunDocument<'a> {
             window: run.window + 1,
             seed: run.seed,
             load: run.load,
+            left_out: run.left_out.into(),
+            not_completed: not_completed(&run.evaluated.jobs),
             incentive: run.incentive,
             learned_models: run.models,
             periods: PeriodMetrics::of(&run.evaluated.jobs),

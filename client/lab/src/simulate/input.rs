@@ -5,12 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cohabit_console::{CommandError, CommandErrorKind};
-use cohabit_sim::trace::{JobLimits, ReadOptions, Strictness, Throughputs, Trace, read, synthetic};
+use cohabit_sim::trace::{
+    ExceedingJobs, JobLimits, ReadOptions, Strictness, Throughputs, Trace, read, synthetic,
+};
 use cohabit_sim::workload::{Measurements, Pace, SkippedJobs, Workload, WorkloadJob, workload};
 use cohabit_sim::{EstimatorKind, Evaluation, Hardware, InterferenceContext, JobBehavior, MachineSpec};
+use cohabit_types::GpuRequest;
 
 use super::files::open_file;
 use super::interference;
+use super::left_out::LeftOutJobs;
 use super::sensitivity::{SeededSensitivity, Sensitivity};
 use crate::simulate::arguments::{TraceSource, WorkloadArguments};
 
@@ -49,10 +53,19 @@ pub(crate) struct WindowDraw {
 }
 
 enum JobSource {
-    /// A trace without jobs that are too long or too wide.
-    Trace(Trace),
+    /// A trace without jobs that are too long or too wide, and how many these were.
+    Trace(Trace, ExceedingJobs),
     /// This many synthetic jobs to draw.
     Synthetic(usize),
+}
+
+/// How jobs use GPUs.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct GpuNeeds {
+    /// Whether a job may share its GPU.
+    pub(crate) shares: bool,
+    /// Whether a job needs a single GPU, or a part of one.
+    pub(crate) one_gpu: bool,
 }
 
 /// The jobs for one seed.
@@ -61,6 +74,10 @@ pub(crate) struct SeededWorkload {
     sensitivity: SeededSensitivity,
     /// How many jobs the part of the trace has.
     pub(super) drawn: usize,
+    /// How many jobs the trace has that are neither too long nor too wide.
+    pub(super) available: usize,
+    /// The jobs of the trace that are not among these.
+    pub(super) left_out: LeftOutJobs,
     /// The load if all jobs were placed ideally; none if all arrive at once.
     pub(super) load: Option<f64>,
 }
@@ -70,11 +87,14 @@ impl Input {
     pub(crate) fn read(arguments: &WorkloadArguments) -> Result<Input, CommandError> {
         let limits = arguments.limits();
         let source = match &arguments.trace {
-            TraceSource::File(path) => JobSource::Trace(read_trace(path, arguments)?.within(limits)),
+            TraceSource::File(path) => {
+                let (trace, exceeding) = read_trace(path, arguments)?.within(limits);
+                JobSource::Trace(trace, exceeding)
+            }
             TraceSource::Synthetic(jobs) => JobSource::Synthetic(*jobs),
         };
         let spec = &arguments.cluster.spec;
-        let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing);
+        let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing());
         let shapes: Vec<MachineSpec> = spec.shapes().into_iter().map(shared).collect();
         let sensitivity = Sensitivity::read(arguments, &shapes)?;
         let measurements = interference::measurements(arguments, &shapes)?;
@@ -102,7 +122,7 @@ impl Input {
     }
 
     fn trace_remarks(&self) -> Vec<String> {
-        let JobSource::Trace(trace) = &self.source else { return Vec::new() };
+        let JobSource::Trace(trace, _) = &self.source else { return Vec::new() };
         let reported = trace.skipped.iter().take(MAX_REPORTED_ROWS);
         let mut remarks: Vec<String> =
             reported.map(|row| format!("line {} is skipped: {}", row.line, row.why)).collect();
@@ -115,16 +135,26 @@ impl Input {
     /// The jobs of one run.
     pub(crate) fn jobs(&self, draw: WindowDraw) -> Result<SeededWorkload, CommandError> {
         let WindowDraw { start, jobs, load, seed } = draw;
-        let (trace, usual_load) = match &self.source {
-            JobSource::Trace(trace) => (trace.part(start, jobs), None),
+        let drawn;
+        let (whole, exceeding, usual_load) = match &self.source {
+            JobSource::Trace(trace, exceeding) => (trace, *exceeding, None),
             JobSource::Synthetic(all) => {
-                (synthetic(*all, seed).within(self.limits).part(start, jobs), Some(LOAD_OF_SYNTHETIC))
+                drawn = synthetic(*all, seed).within(self.limits);
+                (&drawn.0, drawn.1, Some(LOAD_OF_SYNTHETIC))
             }
+        };
+        let (trace, available) = (whole.part(start, jobs), whole.jobs.len());
+        let skipped = start.min(available);
+        let left_out = LeftOutJobs {
+            skipped,
+            beyond_limit: available - skipped - trace.jobs.len(),
+            ..LeftOutJobs::of_trace(whole.skipped.len(), exceeding)
         };
         let mut pace = Pace::on(&self.shapes);
         let measurements = self.measurements.as_ref();
         let fastest = |model: &_, devices| pace.fastest(model, devices);
         let made = workload(&trace, &self.shapes, measurements, seed, fastest);
+        let left_out = left_out.with_unrunnable(made.left_out);
         if made.jobs.is_empty() {
             return Err(self.no_jobs(made.left_out));
         }
@@ -137,7 +167,7 @@ impl Input {
             None => (workload, SeededSensitivity::default()),
         };
         let load = workload.load(self.devices);
-        Ok(SeededWorkload { load, workload, sensitivity, drawn: trace.jobs.len() })
+        Ok(SeededWorkload { load, workload, sensitivity, drawn: trace.jobs.len(), available, left_out })
     }
 
     /// These of the drawn jobs under a policy.
@@ -169,7 +199,7 @@ impl Input {
                 .to_owned(),
             _ => format!(
                 "{cluster} cannot run any of the jobs: {too_wide} need more than its {} devices and {too_large} need more \
-                 memory than a device has",
+                 memory than its GPUs have",
                 self.devices
             ),
         };
@@ -177,9 +207,18 @@ impl Input {
     }
 }
 
-#[cfg(feature = "predict")]
 impl SeededWorkload {
+    /// How the jobs use GPUs.
+    pub(crate) fn gpu_needs(&self) -> GpuNeeds {
+        let demands = || self.workload.jobs.iter().map(|job| job.spec.demand);
+        GpuNeeds {
+            shares: demands().any(|demand| matches!(demand.gpus, GpuRequest::Part(_))),
+            one_gpu: demands().any(|demand| demand.total_devices() == 1),
+        }
+    }
+
     /// The jobs, in the order of submission.
+    #[cfg(feature = "predict")]
     pub(crate) fn jobs(&self) -> &[WorkloadJob] {
         &self.workload.jobs
     }
@@ -191,7 +230,7 @@ impl Input {
     /// How many jobs the trace has; `None` for synthetic jobs.
     pub(crate) fn trace_jobs(&self) -> Option<usize> {
         match &self.source {
-            JobSource::Trace(trace) => Some(trace.jobs.len()),
+            JobSource::Trace(trace, _) => Some(trace.jobs.len()),
             JobSource::Synthetic(_) => None,
         }
     }

@@ -59,13 +59,13 @@ pub(super) fn knowledge(
     hardware: &Hardware,
 ) -> Result<InterferenceContext, CommandError> {
     let usual = InterferenceContext::default();
-    let interference = match &arguments.predictor {
+    let interference = match arguments.predictor() {
         Predictor::Law | Predictor::None => usual.interference,
         Predictor::Truth => hardware.truth.clone(),
         Predictor::Pretrained => with_measured_sharing(model(Path::new("pretrained"))?, measurements),
         Predictor::Model(folder) => with_measured_sharing(model(folder)?, measurements),
     };
-    let solos = match (&arguments.predictor, measurements) {
+    let solos = match (arguments.predictor(), measurements) {
         (Predictor::None, _) | (_, None) => usual.solos,
         (_, Some(measured)) => measured.solos(),
     };

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use cohabit_console::{CommandError, current_command_line};
-use cohabit_sim::workload::SkippedJobs;
 use cohabit_sim::{
     DEFAULT_MAX_SLOWDOWN, DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult,
     SharingIncentive,
@@ -12,7 +11,8 @@ use cohabit_types::{Span, Time};
 
 use serde::Serialize;
 
-use crate::simulate::arguments::{Sample, SensitivityArguments, SimulateArguments, Truth, WorkloadArguments};
+use super::left_out::LeftOutJobs;
+use crate::simulate::arguments::{SensitivityArguments, SimulateArguments, Truth, WorkloadArguments};
 
 /// The results of one command.
 pub(super) struct SimulationResults {
@@ -42,8 +42,8 @@ pub(super) struct SimulationResults {
     pub(super) sharing: ConfigurationSource,
     /// The command that reproduces the results.
     pub(super) command: String,
-    /// Jobs that the cluster can never run, over all windows, for the first seed.
-    pub(super) left_out: SkippedJobs,
+    /// Jobs of the trace that no run has, over all windows, for the first seed.
+    pub(super) left_out: LeftOutJobs,
     /// The runs by window, seed and policy in the order of the command line.
     pub(super) runs: Vec<SimulationResult>,
 }
@@ -88,7 +88,7 @@ impl SensitivitySource {
         Some(SensitivitySource {
             tables: arguments.sensitivity.as_ref()?.display().to_string(),
             models: arguments.sensitivity_models.clone(),
-            known: arguments.known_sensitivity.to_string(),
+            known: arguments.known().to_string(),
         })
     }
 }
@@ -102,6 +102,8 @@ pub(super) struct SimulationResult {
     pub(super) seed: u64,
     /// The load while jobs arrive, if all jobs were placed ideally.
     pub(super) load: Option<f64>,
+    /// Jobs of the trace that this run does not have.
+    pub(super) left_out: LeftOutJobs,
     /// How many jobs are done later than without sharing, if that was asked.
     pub(super) incentive: Option<SharingIncentive>,
     /// How many models of interference replaced the one before during the run, if it learned.
@@ -145,7 +147,7 @@ impl SimulationResults {
             devices: workload.cluster.spec.devices(),
             estimator: workload.estimator.to_string(),
             interference: workload.interference.to_string(),
-            predictor: workload.predictor.to_string(),
+            predictor: workload.predictor().to_string(),
             learn_online: arguments.learn_online,
             sensitivity: SensitivitySource::of(&workload.sensitivity),
             max_slowdown: workload.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN),
@@ -154,17 +156,9 @@ impl SimulationResults {
             behavior: workload.behavior.behavior(),
             sharing: ConfigurationSource::of(workload),
             command: current_command_line(),
-            left_out: SkippedJobs::default(),
+            left_out: LeftOutJobs::default(),
             runs: Vec::new(),
         })
-    }
-
-    /// Records the jobs that were left out of a sample, unless its window had another seed before.
-    pub(super) fn record_left_out(&mut self, sample: Sample, left_out: SkippedJobs) {
-        if self.runs.last().is_none_or(|run| run.window != sample.window) {
-            self.left_out.too_wide += left_out.too_wide;
-            self.left_out.too_large += left_out.too_large;
-        }
     }
 
     /// The policies in the order of the command line, with all their runs.

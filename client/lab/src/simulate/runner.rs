@@ -10,16 +10,17 @@ use std::thread;
 
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_sim::maifs::Agents;
-use cohabit_sim::workload::{SkippedJobs, WorkloadJob};
+use cohabit_sim::workload::WorkloadJob;
 use cohabit_sim::{EvaluationResult, SharingIncentive, evaluate, evaluate_agents, uses_interference};
 use cohabit_types::{Sharing, Span, Time};
 
 use super::agents::LoadedAgents;
 use super::arguments::{PolicyVariant, Sample, SimulateArguments};
-use super::input::{Input, SeededWorkload, WindowDraw, no_more_jobs};
+use super::input::{Input, SeededWorkload};
 use super::learning::OnlineLearning;
 use super::progress::SimulationProgress;
-use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
+use super::result::{SimulationResult, SimulationResults};
+use super::survey::{WorkloadSurvey, jobs_of};
 
 /// By how much every second job is later, at most, in a run that tells what differs by chance.
 const NUDGE: Span = Span::from_secs(1);
@@ -28,21 +29,17 @@ const NUDGE: Span = Span::from_secs(1);
 pub(super) fn run_all(
     arguments: &SimulateArguments,
     input: &Input,
+    samples: &[Sample],
+    survey: &WorkloadSurvey,
 ) -> Result<SimulationResults, CommandError> {
     let mut outcomes = SimulationResults::of(arguments)?;
-    if arguments.incentive && outcomes.sharing == ConfigurationSource::FromTrace {
-        let message =
-            "--incentive needs jobs that share GPUs: add --interference table:FILE or --configurations FILE";
-        return Err(CommandError::new(CommandErrorKind::Usage, message));
-    }
+    outcomes.left_out = survey.left_out;
     let reported = arguments.policy_variants();
     let variants = with_shadows(&reported, arguments.incentive);
-    let samples = arguments.samples();
-    let runner = Runner::new(arguments, input, &samples, &variants)?;
+    let runner = Runner::new(arguments, input, samples, &variants)?;
     let mut finished = runner.run(threads(arguments))?.into_iter();
-    for sample in &samples {
+    for (sample, surveyed) in samples.iter().zip(&survey.samples) {
         let runs: Vec<FinishedRun> = finished.by_ref().take(variants.len()).collect();
-        outcomes.record_left_out(*sample, runs[0].left_out);
         let incentives: Vec<Option<SharingIncentive>> = reported
             .iter()
             .zip(&runs)
@@ -53,7 +50,8 @@ pub(super) fn run_all(
             variant,
             window: sample.window,
             seed: sample.seed,
-            load: run.load,
+            load: surveyed.load,
+            left_out: surveyed.left_out,
             incentive,
             models: run.models,
             evaluated: run.evaluated,
@@ -116,8 +114,6 @@ struct FinishedRun {
     evaluated: EvaluationResult,
     /// How many models replaced the one before.
     models: Option<usize>,
-    load: Option<f64>,
-    left_out: SkippedJobs,
 }
 
 impl<'a> Runner<'a> {
@@ -128,7 +124,7 @@ impl<'a> Runner<'a> {
         variants: &'a [PolicyVariant<'a>],
     ) -> Result<Runner<'a>, CommandError> {
         let start_learning = || {
-            OnlineLearning::of(&arguments.workload.predictor, input.measurements.as_ref(), &input.knowledge)
+            OnlineLearning::of(arguments.workload.predictor(), input.measurements.as_ref(), &input.knowledge)
         };
         Ok(Runner {
             agents: LoadedAgents::load(&arguments.agents)?,
@@ -184,7 +180,7 @@ impl<'a> Runner<'a> {
             (None, None) => (evaluate(evaluation, &mut observer).map_err(internal)?, None),
         };
         evaluated.metrics.policy = variant.to_string();
-        Ok(FinishedRun { evaluated, models, load: jobs.load, left_out: jobs.workload.left_out })
+        Ok(FinishedRun { evaluated, models })
     }
 
     /// What the runs of a policy learn from, if they learn.
@@ -199,13 +195,7 @@ impl<'a> Runner<'a> {
         if let Some(jobs) = kept.upgrade() {
             return Ok(jobs);
         }
-        let (Sample { window, seed }, selection) = (self.samples[sample], &self.arguments.selection);
-        let (start, wanted) = (selection.start_of(window), selection.jobs_per_window());
-        let draw = WindowDraw { start, jobs: wanted, load: self.arguments.load, seed };
-        let jobs = Arc::new(self.input.jobs(draw)?);
-        if window > 0 && wanted.is_some_and(|wanted| jobs.drawn < wanted) {
-            return Err(no_more_jobs(window, jobs.drawn));
-        }
+        let jobs = Arc::new(jobs_of(self.arguments, self.input, self.samples[sample])?);
         *kept = Arc::downgrade(&jobs);
         Ok(jobs)
     }
@@ -240,6 +230,7 @@ mod tests {
     #[test]
     fn every_second_job_is_nudged_and_none_passes_the_next() {
         let job = |millis: u64| WorkloadJob {
+            line: None,
             at: Time::EPOCH + Span::from_millis(millis),
             user: "ada".into(),
             spec: JobSpec::command(vec!["train".into()], "/".into()),

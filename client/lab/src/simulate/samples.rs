@@ -1,11 +1,11 @@
 //! Invented results for tests of tables and documents.
 
-use cohabit_sim::workload::SkippedJobs;
 use cohabit_sim::{
     Accuracy, DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult, Series,
 };
 use cohabit_types::{JobState, Span, Time};
 
+use super::left_out::LeftOutJobs;
 use super::result::{ConfigurationSource, SelectedJobs, SimulationResult, SimulationResults};
 
 fn at(secs: u64) -> Time {
@@ -15,12 +15,14 @@ fn at(secs: u64) -> Time {
 /// A job on one device that ran between these seconds.
 fn job(from: u64, to: u64) -> JobResult {
     JobResult {
+        line: None,
+        user: "ada".into(),
         submitted: at(0),
         started: Some(at(from)),
         ended: Some(at(to)),
         state: JobState::Completed,
         devices_milli: 1_000,
-        nodes: 1,
+        nodes: vec!["node-0".into()],
         attempts: vec![(at(from), at(to))],
         out_of_memory: 0,
         ideal: Span::from_secs(to - from),
@@ -76,6 +78,7 @@ fn run(variant: usize, policy: &str, seed: u64, mean_jct_s: f64) -> SimulationRe
         window: 0,
         seed,
         load: Some(0.9),
+        left_out: LeftOutJobs::default(),
         incentive: None,
         models: None,
         evaluated: EvaluationResult {
@@ -117,7 +120,7 @@ pub(super) fn outcomes() -> SimulationResults {
         baseline: 0,
         sharing: ConfigurationSource::FromTrace,
         command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
-        left_out: SkippedJobs { too_wide: 3, too_large: 1 },
+        left_out: LeftOutJobs { too_wide: 3, too_large: 1, ..LeftOutJobs::default() },
         runs: vec![
             run(0, "fifo", 1, 200.0),
             run(1, second, 1, 100.0),

@@ -52,7 +52,7 @@ impl Sensitivity {
         let (tables, left_out) = read_sensitivity(path).map_err(|error| unusable(&error))?;
         let tables = selected(tables, &given.sensitivity_models, path)?;
         tables.iter().try_for_each(|(name, table)| check(name, table, machines))?;
-        Ok(Some(Sensitivity { tables, known: given.known_sensitivity, left_out }))
+        Ok(Some(Sensitivity { tables, known: given.known(), left_out }))
     }
 
     /// The jobs with ranges on these machines, and the tables of their groups.

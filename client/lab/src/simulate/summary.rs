@@ -1,10 +1,13 @@
 //! Tables of the results: one row per policy, or one per run.
 
+use std::collections::BTreeMap;
+
 use cohabit_console::{Screen, table};
 use cohabit_sim::SharingIncentive;
-use comfy_table::Table;
 
 use super::comparison::mean_jct_ratio;
+use super::fitting_table::FittingColumns;
+use super::left_out::not_completed;
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
 use super::statistics::{Interval, MeanAndDeviation};
 
@@ -32,6 +35,13 @@ const HEADINGS: [&str; 15] = [
     "Busy",
     "Slowdown",
 ];
+/// The columns of policies that stay on a narrow screen, the most important first.
+const OF_POLICIES: [&str; 9] =
+    ["Mean JCT", "vs first", "vs baseline", "Wait", "P99", "Left out", "Jobs", "Busy", "Slowdown"];
+/// The same of runs.
+const OF_RUNS: [&str; 8] = ["Window", "Seed", "Mean JCT", "Load", "Wait", "P99", "Left out", "Jobs"];
+/// A further column if jobs of the trace are left out.
+const OF_LEFT_OUT: &str = "Left out";
 /// Further columns if jobs share GPUs.
 const OF_SHARING: [&str; 2] = ["Occupied", "Over limit"];
 /// Further columns if jobs have ranges of cores and host memory.
@@ -64,7 +74,19 @@ fn usual_headings(outcomes: &SimulationResults) -> impl Iterator<Item = &'static
     };
     let of_sensitivity: &[&str] = if outcomes.sensitivity.is_some() { &OF_SENSITIVITY } else { &[] };
     let of_incentive: &[&str] = if has_incentives(outcomes) { &OF_INCENTIVE } else { &[] };
-    HEADINGS.iter().chain(of_sharing).chain(of_sensitivity).chain(of_incentive).copied()
+    let of_left_out: &[&str] = if leaves_out(outcomes) { &[OF_LEFT_OUT] } else { &[] };
+    let (jobs, others) = HEADINGS.split_at(1);
+    jobs.iter()
+        .chain(of_left_out)
+        .chain(others)
+        .chain(of_sharing)
+        .chain(of_sensitivity)
+        .chain(of_incentive)
+        .copied()
+}
+
+fn leaves_out(outcomes: &SimulationResults) -> bool {
+    outcomes.runs.iter().any(|run| run.left_out.total() > 0)
 }
 
 fn has_incentives(outcomes: &SimulationResults) -> bool {
@@ -95,6 +117,9 @@ fn cells(runs: &[&SimulationResult], outcomes: &SimulationResults) -> Vec<String
         format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_busy)),
         format!("{:.3}", mean(&|run| run.metrics().mean_slowdown)),
     ];
+    if leaves_out(outcomes) {
+        cells.insert(1, format!("{:.0}", mean(&|run| run.left_out.total() as f64)));
+    }
     if outcomes.sharing == ConfigurationSource::Measured {
         cells.extend([
             format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_occupied)),
@@ -137,28 +162,54 @@ fn jobs(runs: &[&SimulationResult]) -> String {
     if completed == jobs { jobs.to_string() } else { format!("{completed}/{jobs}") }
 }
 
-/// One row per policy.
+/// One row per policy, and what has to be known to read them.
 pub(super) fn by_policy(outcomes: &SimulationResults, screen: Screen) -> String {
-    let headings = ["Policy"].into_iter().chain(headings(outcomes));
-    let mut table = table_of(headings, screen);
-    for row in rows(outcomes) {
-        table.add_row([row.policy].into_iter().chain(row.cells));
-    }
-    table::text(&table)
+    let headings: Vec<&'static str> = ["Policy"].into_iter().chain(headings(outcomes)).collect();
+    let rows = rows(outcomes).into_iter().map(|row| [row.policy].into_iter().chain(row.cells).collect());
+    let rows: Vec<Vec<String>> = rows.collect();
+    let table = table_of(&headings, &rows, &OF_POLICIES, screen);
+    table + &notes(outcomes)
 }
 
-/// An empty table with these headings in capitals.
-fn table_of(headings: impl Iterator<Item = &'static str>, screen: Screen) -> Table {
-    let capitals: Vec<String> = headings.map(str::to_uppercase).collect();
-    table::table(&capitals.iter().map(String::as_str).collect::<Vec<_>>(), screen)
+/// A table of the columns that fit on the screen, with headings in capitals, and a line on the others.
+fn table_of(headings: &[&'static str], rows: &[Vec<String>], important: &[&str], screen: Screen) -> String {
+    let fitting = FittingColumns::of(headings, rows, important, screen.width);
+    let capitals: Vec<String> = fitting.select(headings).iter().map(|it| it.to_uppercase()).collect();
+    let mut table = table::table(&capitals.iter().map(String::as_str).collect::<Vec<_>>(), screen);
+    for row in rows {
+        table.add_row(fitting.select(row).into_iter().map(table::cell));
+    }
+    let cut = fitting.cut(headings);
+    if cut.is_empty() {
+        return table::text(&table);
+    }
+    let note = format!("Not shown, for want of width (--output json has all): {}.", cut.join(", "));
+    table::text(&table) + &wrapped(&note, screen)
+}
+
+/// The sentence in lines that fit on the screen.
+fn wrapped(sentence: &str, screen: Screen) -> String {
+    let width = screen.width.map_or(usize::MAX, usize::from);
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        match lines.last_mut() {
+            Some(last) if line > 0 && line + 1 + word.chars().count() <= width => {
+                *last += &format!(" {word}")
+            }
+            Some(last) if line == 0 => *last += word,
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    text_of(&lines)
 }
 
 /// One row per run.
 pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
     let ours = ["Preempted", "Load", "Bound", "Plan P50", "Plan P99", "Events", "Wall"];
     let headings = ["Policy", "Window", "Seed"].into_iter().chain(usual_headings(outcomes)).chain(ours);
-    let mut table = table_of(headings, screen);
-    for run in &outcomes.runs {
+    let headings: Vec<&'static str> = headings.collect();
+    let row = |run: &SimulationResult| {
         let metrics = run.metrics();
         let leading = [metrics.policy.clone(), (run.window + 1).to_string(), run.seed.to_string()];
         let trailing = [
@@ -170,9 +221,57 @@ pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
             metrics.events.to_string(),
             format!("{:.1} s", metrics.wall_s),
         ];
-        table.add_row(leading.into_iter().chain(cells(&[run], outcomes)).chain(trailing));
+        leading.into_iter().chain(cells(&[run], outcomes)).chain(trailing).collect()
+    };
+    let rows: Vec<Vec<String>> = outcomes.runs.iter().map(row).collect();
+    table_of(&headings, &rows, &OF_RUNS, screen) + &notes(outcomes)
+}
+
+/// The load, and the jobs that are in no row.
+fn notes(outcomes: &SimulationResults) -> String {
+    let mut lines = vec![String::new(), load(outcomes)];
+    let left_out = &outcomes.left_out;
+    if left_out.total() > 0 {
+        let jobs = if left_out.total() == 1 { "job" } else { "jobs" };
+        lines.push(format!("Left out of the trace: {} {jobs}", left_out.total()));
+        lines.extend(left_out.reasons().into_iter().map(|(count, why)| format!("{count:>8}  {why}")));
     }
-    table::text(&table)
+    for (policy, states) in not_completed_by_policy(outcomes) {
+        let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+        lines.push(format!("Not completed under {policy}: {}", states.join(", ")));
+    }
+    text_of(&lines)
+}
+
+/// How many jobs ended in another state than completed, by state, for each policy with such jobs.
+pub(super) fn not_completed_by_policy(outcomes: &SimulationResults) -> Vec<(&str, BTreeMap<String, usize>)> {
+    let of_runs = |runs: Vec<&SimulationResult>| {
+        let mut states: BTreeMap<String, usize> = BTreeMap::new();
+        for (state, count) in runs.iter().flat_map(|run| not_completed(&run.evaluated.jobs)) {
+            *states.entry(state).or_default() += count;
+        }
+        states
+    };
+    let policies = outcomes.by_policy().into_iter().map(|(policy, runs)| (policy, of_runs(runs)));
+    policies.filter(|(_, states)| !states.is_empty()).collect()
+}
+
+/// A sentence on the offered load.
+fn load(outcomes: &SimulationResults) -> String {
+    let loads: Vec<f64> = outcomes.runs.iter().filter_map(|run| run.load).collect();
+    let (least, most) =
+        loads.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), load| (load.min(least), load.max(most)));
+    let range = match (loads.is_empty(), most - least < 0.005) {
+        (true, _) => return "Offered load: all jobs are submitted at once".to_owned(),
+        (false, true) => format!("{most:.2}"),
+        (false, false) => format!("{least:.2} to {most:.2}"),
+    };
+    format!("Offered load: {range} (GPU time of the jobs over that of {} GPUs)", outcomes.devices)
+}
+
+/// Lines of a text.
+fn text_of(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// One line per policy: its name and mean completion time in seconds.

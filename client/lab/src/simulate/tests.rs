@@ -14,10 +14,15 @@ fn columns(line: &str) -> Vec<&str> {
     line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
 }
 
+/// The lines of the table, without the notes behind it.
+fn lines_of(text: &str) -> Vec<&str> {
+    text.lines().take_while(|line| !line.is_empty()).collect()
+}
+
 #[test]
 fn policies_are_compared_with_the_first_for_each_seed() {
     let table = summary::by_policy(&outcomes(), PLAIN);
-    let lines: Vec<&str> = table.lines().collect();
+    let lines = lines_of(&table);
     assert_eq!(lines.len(), 3, "{table}");
     let fifo = columns(lines[1]);
     assert_eq!(fifo[..3], ["fifo", "2", "5 min 0 s ± 2 min 21 s"]);
@@ -30,7 +35,7 @@ fn policies_are_compared_with_the_first_for_each_seed() {
 #[test]
 fn wide_tables_have_a_row_for_each_run() {
     let table = summary::by_run(&outcomes(), PLAIN);
-    let lines: Vec<&str> = table.lines().collect();
+    let lines = lines_of(&table);
     assert_eq!(lines.len(), 5, "{table}");
     assert!(columns(lines[3]).starts_with(&["fifo", "1", "2", "2", "6 min 40 s"]), "{table}");
     assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{table}");
@@ -41,14 +46,14 @@ fn tables_have_more_columns_if_jobs_share_gpus() {
     let mut outcomes = outcomes();
     outcomes.sharing = ConfigurationSource::Measured;
     let table = summary::by_policy(&outcomes, PLAIN);
-    let lines: Vec<&str> = table.lines().collect();
+    let lines = lines_of(&table);
     let heading = columns(lines[0]);
     assert_eq!(heading[heading.len() - 3..], ["OCCUPIED", "OVER LIMIT", "VS FIRST"]);
     let fifo = columns(lines[1]);
     assert_eq!(fifo[fifo.len() - 3..], ["62.5%", "12.5%", "1.00 x [1.00, 1.00]"]);
     assert_eq!(fifo[10..13], ["3.33", "0.50", "3"], "over the bound, stops for each job, out of memory");
     let wide = summary::by_run(&outcomes, PLAIN);
-    let lines: Vec<&str> = wide.lines().collect();
+    let lines = lines_of(&wide);
     assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
 }
 
@@ -58,13 +63,13 @@ fn tables_have_more_columns_if_jobs_have_ranges() {
     let known = SensitivitySource { tables: "t.csv".into(), models: Vec::new(), known: "exact".into() };
     outcomes.sensitivity = Some(known);
     let table = summary::by_policy(&outcomes, PLAIN);
-    let lines: Vec<&str> = table.lines().collect();
+    let lines = lines_of(&table);
     let heading = columns(lines[0]);
     assert_eq!(heading[heading.len() - 3..], ["SPEED BY SHARE", "ALLOTMENTS", "VS FIRST"]);
     let fifo = columns(lines[1]);
     assert_eq!(fifo[fifo.len() - 3..], ["1.125", "5", "1.00 x [1.00, 1.00]"]);
     let wide = summary::by_run(&outcomes, PLAIN);
-    let lines: Vec<&str> = wide.lines().collect();
+    let lines = lines_of(&wide);
     assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
     let document = serde_json::to_value(document::document(&outcomes)).unwrap();
     assert_eq!(document["sensitivity"]["known"], "exact");
@@ -84,7 +89,7 @@ fn tables_tell_who_is_later_than_without_sharing() {
     (outcomes.runs[1].incentive, outcomes.runs[3].incentive) =
         (Some(incentive(0.01, 0.3)), Some(incentive(0.02, 0.2)));
     let table = summary::by_policy(&outcomes, PLAIN);
-    let lines: Vec<&str> = table.lines().collect();
+    let lines = lines_of(&table);
     assert!(
         lines[0].contains("LATER") && lines[0].contains("BY CHANCE") && lines[0].contains("LARGEST DELAY"),
         "{table}"
@@ -96,6 +101,43 @@ fn tables_tell_who_is_later_than_without_sharing() {
         (&document["runs"][0]["incentive"], &document["runs"][1]["incentive"]["later"]),
         (&Value::Null, &0.01.into())
     );
+}
+
+#[test]
+fn a_narrow_table_fits_and_says_what_was_cut() {
+    let narrow = Screen { width: Some(80), colour: Colour::None };
+    for text in [summary::by_policy(&outcomes(), narrow), summary::by_run(&outcomes(), narrow)] {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("MEAN JCT") && text.contains("Not shown, for want of width"), "{text}");
+    }
+    let table = summary::by_policy(&outcomes(), narrow);
+    assert!(table.lines().next().unwrap().ends_with("VS FIRST") && table.contains("P95"), "{table}");
+    assert_eq!(lines_of(&table).iter().filter(|line| line.starts_with("fifo ")).count(), 1, "{table}");
+}
+
+#[test]
+fn left_out_and_uncompleted_jobs_are_told_with_their_reasons() {
+    let mut outcomes = outcomes();
+    outcomes.runs[3].evaluated.jobs[1].state = cohabit_types::JobState::OutOfMemory;
+    outcomes.runs.iter_mut().for_each(|run| run.left_out = outcomes.left_out);
+    let table = summary::by_policy(&outcomes, PLAIN);
+    let heading = columns(lines_of(&table)[0]);
+    assert_eq!((heading[2], columns(lines_of(&table)[1])[2]), ("LEFT OUT", "4"));
+    for words in [
+        "Offered load: 0.90 (GPU time of the jobs over that of 2 GPUs)",
+        "Left out of the trace: 4 jobs",
+        "3  need more GPUs than the cluster has",
+        "1  need more GPU memory than the cluster's GPUs have",
+        "Not completed under a-srpt:<b>&theta=1: 1 OUT_OF_MEMORY",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let document = serde_json::to_value(document::document(&outcomes)).unwrap();
+    assert_eq!(
+        (&document["left_out"]["total"], &document["runs"][0]["left_out"]["too_wide"]),
+        (&4.into(), &3.into())
+    );
+    assert_eq!(document["runs"][3]["not_completed"], serde_json::json!({"OUT_OF_MEMORY": 1}));
 }
 
 #[test]
@@ -147,6 +189,8 @@ fn the_document_has_all_documented_fields() {
         "wall_s",
         "seed",
         "load",
+        "left_out",
+        "not_completed",
         "estimates",
         "periods",
     ] {

@@ -61,7 +61,7 @@ pub(crate) fn read_base_predictor(source: &InterferenceSource) -> Result<BasePre
 
 fn read_measured(source: &InterferenceSource, path: &Path) -> Result<BasePredictor, HeadError> {
     let file = File::open(path).map_err(HeadError::unusable(source))?;
-    let measured = read_table(file, MeasurementFormat::ColocationSet).map_err(HeadError::unusable(source))?;
+    let measured = read_table(file, None).map_err(HeadError::unusable(source))?.sets;
     Ok(BasePredictor {
         source: source.clone(),
         interference: Arc::new(MeasuredTable::of(&measured)),

@@ -178,6 +178,15 @@ impl HoldOut {
     /// Every kind, in the order in which they are listed.
     pub const ALL: [HoldOut; 4] = [HoldOut::Sets, HoldOut::Configurations, HoldOut::Models, HoldOut::Gpus];
 
+    /// Whether the held-out jobs are new, so that sets with them can be observed before the test.
+    #[must_use]
+    pub const fn has_newcomers(self) -> bool {
+        match self {
+            HoldOut::Configurations | HoldOut::Models => true,
+            HoldOut::Sets | HoldOut::Gpus => false,
+        }
+    }
+
     const fn word(self) -> &'static str {
         match self {
             HoldOut::Sets => "sets",

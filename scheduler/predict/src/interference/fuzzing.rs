@@ -10,14 +10,17 @@ use super::measurements::{MeasurementFormat, ReadError, read};
 use super::stored_model::{ModelCard, StoredModel};
 
 /// Read sets are complete and have finite numbers; an error names its line. The first byte chooses the
-/// format.
+/// format, or that the first line determines it.
 pub fn measurements(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
-    let format =
-        if choice % 2 == 0 { MeasurementFormat::ColocationSet } else { MeasurementFormat::GavelPairs };
+    let format = match choice % 3 {
+        0 => Some(MeasurementFormat::ColocationSet),
+        1 => Some(MeasurementFormat::GavelPairs),
+        _ => None,
+    };
     match read(text, format) {
-        Ok(sets) => {
-            for measured in &sets {
+        Ok(table) => {
+            for measured in &table.sets {
                 assert!(!measured.set.members.is_empty());
                 if let SetOutcome::Ran(observed) = &measured.outcome {
                     assert_eq!(observed.len(), measured.set.members.len());
@@ -26,9 +29,13 @@ pub fn measurements(bytes: &[u8]) {
             }
         }
         Err(ReadError::Cell { line, .. } | ReadError::Set { line, .. }) => assert!(line > 0),
-        Err(error @ (ReadError::Csv(_) | ReadError::NoColumn { .. } | ReadError::Empty)) => {
-            assert!(!error.to_string().is_empty());
-        }
+        Err(
+            error @ (ReadError::Csv(_)
+            | ReadError::Unreadable(_)
+            | ReadError::UnknownFormat(_)
+            | ReadError::MissingColumns(_)
+            | ReadError::Empty),
+        ) => assert!(!error.to_string().is_empty()),
     }
 }
 

@@ -33,7 +33,7 @@ pub use cohabit_policy::interference::{Interference, MeasuredSet};
 pub use cross_validation::{HoldOut, held_back};
 pub use evaluate::{EvaluationAccumulator, PredictionMetrics, evaluate};
 pub use kinds::{UnknownModelKind, kind_by_name, kind_names};
-pub use measurements::{MeasurementFormat, ReadError, read};
+pub use measurements::{ColocationTable, MeasurementFormat, ReadError, read};
 pub use model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 pub use model_trainer::ModelTrainer;
 pub use pretrained::pretrained;

@@ -14,6 +14,11 @@ pub trait ModelKind: std::fmt::Debug + Sync {
     /// The name on command lines.
     fn name(&self) -> &'static str;
 
+    /// The largest number of epochs by default; `None` for models in closed form.
+    fn epochs(&self) -> Option<usize> {
+        None
+    }
+
     /// Trains a model. The same data gives the same model, bit for bit.
     ///
     /// `watch` is called after every epoch; models in closed form have one.

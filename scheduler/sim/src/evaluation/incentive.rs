@@ -80,12 +80,14 @@ mod tests {
     fn done_after(millis: Option<u64>) -> JobResult {
         let submitted = Time::EPOCH + Span::from_secs(50);
         JobResult {
+            line: None,
+            user: "ada".into(),
             submitted,
             started: None,
             ended: millis.map(|millis| submitted + Span::from_millis(millis)),
             state: JobState::Completed,
             devices_milli: 500,
-            nodes: 1,
+            nodes: vec!["node-0".into()],
             attempts: Vec::new(),
             out_of_memory: 0,
             ideal: Span::ZERO,

@@ -1,5 +1,7 @@
 //! The result of one job of an evaluation.
 
+use std::collections::BTreeSet;
+
 use cohabit_types::{AttemptRecord, JobRecord, JobState, Outcome, Span, Time};
 
 use crate::workload::WorkloadJob;
@@ -7,6 +9,10 @@ use crate::workload::WorkloadJob;
 /// The result of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobResult {
+    /// Its line in the trace file, from 1; none for a synthetic job.
+    pub line: Option<u64>,
+    /// The user who submitted it.
+    pub user: String,
     /// When it was submitted.
     pub submitted: Time,
     /// When it first got devices.
@@ -17,8 +23,8 @@ pub struct JobResult {
     pub state: JobState,
     /// Devices that it held, in thousandths.
     pub devices_milli: u64,
-    /// The number of nodes of its last attempt.
-    pub nodes: usize,
+    /// The names of the nodes of its last attempt, in order, each once.
+    pub nodes: Vec<String>,
     /// Start and end of each attempt.
     pub attempts: Vec<(Time, Time)>,
     /// How many attempts found no memory left on their device.
@@ -33,12 +39,14 @@ impl JobResult {
     /// A job without any result yet.
     pub(super) fn submitted(job: &WorkloadJob) -> JobResult {
         JobResult {
+            line: job.line,
+            user: job.user.clone(),
             submitted: job.at,
             started: None,
             ended: None,
             state: JobState::Pending,
             devices_milli: job.spec.demand.total_milli(),
-            nodes: 0,
+            nodes: Vec::new(),
             attempts: Vec::new(),
             out_of_memory: 0,
             ideal: job.ideal(),
@@ -56,11 +64,9 @@ impl JobResult {
         self.started = self.attempts.first().map(|(started, _)| *started);
         self.ended = record.ended_at;
         self.state = record.state;
-        let mut nodes: Vec<&str> =
-            last.map_or_else(Vec::new, |it| it.ranks.iter().map(|rank| rank.node.as_str()).collect());
-        nodes.sort_unstable();
-        nodes.dedup();
-        self.nodes = nodes.len();
+        let nodes: BTreeSet<&str> =
+            last.iter().flat_map(|it| &it.ranks).map(|rank| rank.node.as_str()).collect();
+        self.nodes = nodes.into_iter().map(str::to_owned).collect();
         // A device that it cannot share is taken whole, whatever share it asks for.
         let placed = last.map_or(0, |it| {
             it.ranks.iter().map(|rank| rank.devices.len() as u64 * u64::from(rank.share.0)).sum()
@@ -86,6 +92,20 @@ impl JobResult {
     #[must_use]
     pub fn ran(&self) -> Span {
         self.attempts.iter().fold(Span::ZERO, |sum, (started, ended)| sum + ended.since(*started))
+    }
+
+    /// Time for which it held devices over its run time alone at the best placement; none for a job that has
+    /// not ended or takes no time.
+    #[must_use]
+    pub fn slowdown(&self) -> Option<f64> {
+        let ideal = self.ideal.as_secs_f64();
+        (ideal > 0.0 && self.ended.is_some()).then(|| self.ran().as_secs_f64() / ideal)
+    }
+
+    /// GPU time that it held, in seconds of a whole GPU.
+    #[must_use]
+    pub fn gpu_seconds(&self) -> f64 {
+        self.ran().as_secs_f64() * self.devices_milli as f64 / 1_000.0
     }
 
     /// Time without devices, before its first attempt and between attempts.

@@ -161,7 +161,7 @@ pub(super) fn compute(
         gpu_busy: busy(last_end),
         gpu_busy_while_arriving: busy(last_arrival),
         gpu_occupied: fraction(counts.occupied, all_time),
-        mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
+        mean_slowdown: mean(jobs.iter().filter_map(JobResult::slowdown)),
         mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
         delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > DELAY_THRESHOLD)),
         preemptions,
@@ -194,11 +194,6 @@ fn held_until(jobs: &[JobResult], until: Time) -> f64 {
         spans.sum::<f64>() * job.devices_milli as f64 / 1_000.0
     };
     jobs.iter().map(held).sum()
-}
-
-fn slowdown(job: &JobResult) -> Option<f64> {
-    let ideal = job.ideal.as_secs_f64();
-    (ideal > 0.0 && job.ended.is_some()).then(|| job.ran().as_secs_f64() / ideal)
 }
 
 fn lower_bound(evaluation: &Evaluation, capacity: u64) -> f64 {

@@ -25,6 +25,7 @@ mod result;
 mod series;
 mod spec;
 mod statistics;
+mod user_metrics;
 
 use cohabit_policy::maifs::Agents;
 use cohabit_policy::parse_policy;
@@ -44,6 +45,7 @@ use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
 pub use self::series::Series;
 pub use self::spec::{ColocationLearner, Evaluation, Observer};
+pub use self::user_metrics::UserMetrics;
 use crate::machine_spec::MachineSpec;
 use crate::recorder::TraceDetail;
 use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
@@ -54,8 +56,13 @@ use crate::world::World;
 const MESSAGE_DELAY: Span = Span::from_millis(1);
 /// How long the head remembers an ended job.
 const RETENTION: Span = Span::from_secs(1);
-/// Limit after the last arrival; a run that reaches it waits for something that never happens.
+/// Limit after the last arrival, besides all run times; a run that reaches it waits for something that never
+/// happens.
 const TIME_LIMIT: Span = Span::from_secs(100 * 365 * 86_400);
+/// How much longer than alone all jobs one after the other may take.
+const MAX_STRETCH: f64 = 10.0;
+/// The largest sum of stretched run times in seconds: clocks reach further.
+const MAX_TOTAL_SECONDS: f64 = 5e12;
 
 /// Runs the jobs and measures the policy.
 ///
@@ -133,6 +140,12 @@ fn evaluate_with<'a>(
     Ok(recorder.into_result(&evaluation, measured, wall_us))
 }
 
+/// A bound on the time that the jobs take together.
+fn all_run_times(jobs: &[WorkloadJob]) -> Span {
+    let seconds: f64 = jobs.iter().map(|job| job.ideal().as_secs_f64()).sum();
+    Span::from_secs_f64((MAX_STRETCH * seconds).min(MAX_TOTAL_SECONDS))
+}
+
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
     let jobs = &evaluation.jobs;
     let submission = |(index, job): (usize, &WorkloadJob)| ScenarioSubmission {
@@ -156,7 +169,7 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
             .map(|(index, job)| (job.at, ExternalEvent::Submit(index)))
             .collect(),
         quiet_at: last_arrival,
-        end_timeout: TIME_LIMIT,
+        end_timeout: TIME_LIMIT + all_run_times(jobs),
         check_level: CheckLevel::Outcomes,
         ..Scenario::calm(evaluation.shapes.clone())
     }

@@ -59,12 +59,14 @@ mod tests {
     fn each_period_has_a_tenth_of_the_jobs() {
         let at = |secs| Time::EPOCH + Span::from_secs(secs);
         let job = |number: u64| JobResult {
+            line: None,
+            user: "ada".into(),
             submitted: at(100 + number),
             started: Some(at(200 + number)),
             ended: Some(at(200 + number + 10)),
             state: JobState::Completed,
             devices_milli: 500,
-            nodes: 1,
+            nodes: vec!["node-0".into()],
             attempts: vec![(at(200 + number), at(200 + number + 10))],
             out_of_memory: usize::from(number == 20),
             ideal: Span::from_secs(5),

@@ -83,12 +83,14 @@ mod tests {
 
     fn job(submitted: u64, attempts: &[(u64, u64)], devices_milli: u64) -> JobResult {
         JobResult {
+            line: None,
+            user: "ada".into(),
             submitted: at(submitted),
             started: None,
             ended: attempts.last().map(|(_, ended)| at(*ended)),
             state: JobState::Completed,
             devices_milli,
-            nodes: 1,
+            nodes: vec!["node-0".into()],
             attempts: attempts.iter().map(|(from, to)| (at(*from), at(*to))).collect(),
             out_of_memory: 0,
             ideal: Span::ZERO,

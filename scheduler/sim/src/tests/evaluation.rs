@@ -39,7 +39,15 @@ fn job(at_secs: u64, devices: u32, seconds: u64) -> WorkloadJob {
     let demand = Demand { gpus: GpuRequest::Whole(devices), spread: Spread::Free, ..Demand::default() };
     let alone_milli = demand.total_milli();
     let spec = JobSpec { demand, launch: LaunchMode::PerGpu, ..SimProgram::working(secs(seconds)).job() };
-    WorkloadJob { at: at(at_secs), user: "ada".into(), spec, iterations: seconds, pace: 1.0, alone_milli }
+    WorkloadJob {
+        line: None,
+        at: at(at_secs),
+        user: "ada".into(),
+        spec,
+        iterations: seconds,
+        pace: 1.0,
+        alone_milli,
+    }
 }
 
 fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob>) -> Evaluation {
@@ -282,7 +290,7 @@ fn a_gang_is_as_fast_as_its_placement_allows() {
     let jobs = vec![on_one_machine(), on_one_machine(), pair(1, 100, together)];
     let done = evaluated(evaluation("fifo", 2, 3, jobs));
     let gang = &done.jobs[2];
-    assert_eq!(gang.nodes, 2, "one device of three is left on each");
+    assert_eq!(gang.nodes.len(), 2, "one device of three is left on each");
     near(gang.ran().as_secs_f64(), 100.0 * apart, 0.05);
     near(gang.gang_slowdown.unwrap(), apart / together, 1e-9);
     let alone = evaluated(evaluation("fifo", 2, 3, vec![pair(1, 100, together)]));

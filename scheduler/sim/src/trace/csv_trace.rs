@@ -8,9 +8,12 @@ use super::error::TraceError;
 use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, with_heading};
 
+/// Columns that a file must have.
+pub(super) const REQUIRED: &[&str] = &["submit_s", "duration_s", "gpus"];
+
 const COLUMNS: Columns = Columns {
     format: "csv",
-    required: &["submit_s", "duration_s", "gpus"],
+    required: REQUIRED,
     others: OptionalColumns::Only(&[
         "user",
         "group",
@@ -39,6 +42,7 @@ fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let user = row.text("user").or(virtual_cluster.as_deref()).unwrap_or(DEFAULT_USER).to_owned();
     let usual_group = || format!("{user}/{}/{devices_milli}", model.as_deref().unwrap_or(""));
     Ok(TraceJob {
+        line: None,
         submitted: Span::from_secs_f64(row.seconds("submit_s")?),
         duration: row.duration("duration_s")?,
         devices_milli,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::format::TraceFormat;
+use cohabit_tables::{MissingColumns, UnknownTableFormat};
 
 /// A skipped row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,23 +20,13 @@ pub enum TraceError {
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
     /// The first line matches no format.
-    #[error("unknown trace format, the first line is '{first_line}': give the format with --format ({known})", known = TraceFormat::known_names())]
-    UnknownFormat {
-        /// The first line.
-        first_line: String,
-    },
+    #[error(transparent)]
+    UnknownFormat(#[from] UnknownTableFormat),
     /// Required columns are missing.
-    #[error("missing column{plural} {missing}: a {format} file has {known}", plural = if .missing.contains(',') { "s" } else { "" })]
-    MissingColumns {
-        /// The format.
-        format: &'static str,
-        /// The missing columns.
-        missing: String,
-        /// The required columns.
-        known: String,
-    },
+    #[error(transparent)]
+    MissingColumns(#[from] MissingColumns),
     /// A column has no meaning in this format.
-    #[error("unknown column '{column}': a {format} file may have {known}")]
+    #[error("line 1: unknown column '{column}': files in the format {format} may have {known}")]
     UnknownColumn {
         /// The format.
         format: &'static str,
@@ -53,6 +43,14 @@ pub enum TraceError {
         "the trace gives steps instead of times: add --throughputs FILE, a CSV file with the columns source,gpu,consolidated,model,batch_size,scale_factor,steps_per_s"
     )]
     NoThroughputs,
+    /// There are throughputs, but the trace states times.
+    #[error(
+        "--throughputs is for traces in the format gavel, and this one has the format {format}: remove it"
+    )]
+    UnusedThroughputs {
+        /// The format of the trace.
+        format: &'static str,
+    },
     /// No valid row is left.
     #[error("the file has no usable job{}", reasons(*.skipped, .first.as_ref()))]
     NoJobs {
@@ -61,15 +59,6 @@ pub enum TraceError {
         /// The first skipped row.
         first: Option<SkippedRow>,
     },
-}
-
-/// How many characters of a line are shown in an error.
-const MAX_SHOWN_CHARS: usize = 60;
-
-impl TraceError {
-    pub(super) fn unknown(first_line: &str) -> TraceError {
-        TraceError::UnknownFormat { first_line: first_line.chars().take(MAX_SHOWN_CHARS).collect() }
-    }
 }
 
 fn reasons(skipped: usize, first: Option<&SkippedRow>) -> String {

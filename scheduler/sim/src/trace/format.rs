@@ -3,6 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use cohabit_tables::{TableFormat, UnknownFormatName, format_by_name};
+
+use super::{csv_trace, gavel, openb, pai, philly};
+
 /// A trace format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TraceFormat {
@@ -19,11 +23,6 @@ pub enum TraceFormat {
     /// The same with times in seconds.
     PaiSeconds,
 }
-
-/// An unknown name of a trace format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown trace format '{0}': the formats are {known}", known = TraceFormat::known_names())]
-pub struct UnknownFormat(String);
 
 impl TraceFormat {
     /// Every format.
@@ -48,23 +47,32 @@ impl TraceFormat {
             TraceFormat::PaiSeconds => "pai-seconds",
         }
     }
+}
 
-    /// The format of a trace that begins with this line, if it is recognised.
-    #[must_use]
-    pub fn guess(first_line: &str) -> Option<TraceFormat> {
-        let has = |column: &str| first_line.split(',').any(|name| name.trim() == column);
-        match () {
-            () if has("submit_s") || has("duration_s") => Some(TraceFormat::Csv),
-            () if has("timestamp") && has("num_gpus") => Some(TraceFormat::Philly),
-            () if has("gpu_milli") && has("creation_time") => Some(TraceFormat::Openb),
-            () if has("arrival_time") && has("length") && has("cpus") => Some(TraceFormat::Pai),
-            () if first_line.split('\t').count() >= 7 => Some(TraceFormat::Gavel),
-            () => None,
+impl TableFormat for TraceFormat {
+    const ALL: &'static [TraceFormat] = &TraceFormat::ALL;
+    const CONTENT: &'static str = "trace";
+
+    fn name(self) -> &'static str {
+        TraceFormat::name(self)
+    }
+
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            TraceFormat::Csv => csv_trace::REQUIRED,
+            TraceFormat::Philly => philly::REQUIRED,
+            TraceFormat::Openb => openb::REQUIRED,
+            TraceFormat::Gavel => &[],
+            TraceFormat::Pai | TraceFormat::PaiSeconds => pai::REQUIRED,
         }
     }
 
-    pub(super) fn known_names() -> String {
-        TraceFormat::ALL.map(TraceFormat::name).join(", ")
+    fn has_row(self, line: &str) -> bool {
+        self == TraceFormat::Gavel && gavel::is_row(line)
+    }
+
+    fn rows(self) -> &'static str {
+        "7 or 10 tab-separated fields, no heading"
     }
 }
 
@@ -75,9 +83,8 @@ impl fmt::Display for TraceFormat {
 }
 
 impl FromStr for TraceFormat {
-    type Err = UnknownFormat;
-    fn from_str(text: &str) -> Result<TraceFormat, UnknownFormat> {
-        let named = |format: &TraceFormat| format.name() == text;
-        TraceFormat::ALL.into_iter().find(named).ok_or_else(|| UnknownFormat(text.to_owned()))
+    type Err = UnknownFormatName;
+    fn from_str(text: &str) -> Result<TraceFormat, UnknownFormatName> {
+        format_by_name(text)
     }
 }

@@ -37,6 +37,11 @@ pub(super) fn read(
     tab_separated(text, names, strictness, |row| job(row, throughputs))
 }
 
+/// Whether this is a line of such a trace.
+pub(super) fn is_row(line: &str) -> bool {
+    names(line.split('\t').count()).is_ok()
+}
+
 fn names(fields: usize) -> Result<&'static [&'static str], String> {
     match fields {
         7 => Ok(&PHILLY_COLUMNS),
@@ -52,6 +57,7 @@ fn job(row: &Row<'_>, throughputs: &Throughputs) -> Result<TraceJob, String> {
     let steps = row.count("total_steps")?;
     let rate = throughputs.steps_per_second(model, batch, devices_milli / 1_000)?;
     Ok(TraceJob {
+        line: None,
         submitted: Span::from_secs_f64(row.seconds("arrival_s")?),
         duration: positive(Span::from_secs_f64(steps as f64 / rate), "total_steps")?,
         devices_milli,

@@ -16,6 +16,8 @@ pub struct Trace {
 /// A job of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceJob {
+    /// Its line in the file, from 1; none for a synthetic job.
+    pub line: Option<u64>,
     /// Time from the first submission of the trace to this one.
     pub submitted: Span,
     /// Run time on devices of its own, at the placement that the original cluster gave it; never zero.
@@ -47,6 +49,15 @@ pub struct JobLimits {
     pub devices: Option<u32>,
 }
 
+/// How many jobs of a trace exceed a limit.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ExceedingJobs {
+    /// Jobs that run too long.
+    pub too_long: usize,
+    /// Other jobs that have too many devices.
+    pub too_many_gpus: usize,
+}
+
 impl Trace {
     /// A part of the trace: without the first `skip` jobs, and at most `limit` of the others. Its first job
     /// is submitted at zero.
@@ -61,15 +72,19 @@ impl Trace {
         Trace { jobs, skipped: self.skipped.clone() }
     }
 
-    /// The trace without jobs that exceed a limit.
+    /// The trace without jobs that exceed a limit, and how many these are.
     #[must_use]
-    pub fn within(mut self, limits: JobLimits) -> Trace {
+    pub fn within(mut self, limits: JobLimits) -> (Trace, ExceedingJobs) {
         let milli = limits.devices.map(|devices| u64::from(devices) * 1_000);
+        let mut exceeding = ExceedingJobs::default();
         self.jobs.retain(|job| {
-            limits.duration.is_none_or(|longest| job.duration <= longest)
-                && milli.is_none_or(|most| job.devices_milli <= most)
+            let is_long = limits.duration.is_some_and(|longest| job.duration > longest);
+            let is_wide = milli.is_some_and(|most| job.devices_milli > most);
+            exceeding.too_long += usize::from(is_long);
+            exceeding.too_many_gpus += usize::from(is_wide && !is_long);
+            !is_long && !is_wide
         });
-        self
+        (self, exceeding)
     }
 
     /// Time from the first to the last submission.

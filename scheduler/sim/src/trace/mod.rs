@@ -22,13 +22,14 @@ mod synthetic;
 #[cfg(test)]
 mod tests;
 mod throughputs;
-mod unpack;
 
 use std::io::Read;
 
+use cohabit_tables::{TableText, detect, open_table};
+
 pub use error::{SkippedRow, TraceError};
-pub use format::{TraceFormat, UnknownFormat};
-pub use job::{JobLimits, Trace, TraceJob};
+pub use format::TraceFormat;
+pub use job::{ExceedingJobs, JobLimits, Trace, TraceJob};
 pub use rows::Strictness;
 pub use synthetic::synthetic;
 pub use throughputs::{ParseThroughputSourceError, ThroughputSource, Throughputs};
@@ -53,11 +54,14 @@ pub struct ReadOptions {
 /// If the file cannot be read, its format is unknown, it lacks columns, it has unknown columns, or no row is
 /// valid; with [`Strictness::Strict`] also for the first invalid row.
 pub fn read(source: impl Read, reading: &ReadOptions) -> Result<Trace, TraceError> {
-    let (first_line, text) = unpack::unpack(source)?;
+    let TableText { first_line, text } = open_table(source)?;
     let format = match reading.format {
         Some(format) => format,
-        None => TraceFormat::guess(&first_line).ok_or_else(|| TraceError::unknown(&first_line))?,
+        None => detect::<TraceFormat>(&first_line)?,
     };
+    if reading.throughputs.is_some() && format != TraceFormat::Gavel {
+        return Err(TraceError::UnusedThroughputs { format: format.name() });
+    }
     let rows = match format {
         TraceFormat::Csv => csv_trace::read(text, reading.strictness)?,
         TraceFormat::Philly => philly::read(text, reading.strictness)?,

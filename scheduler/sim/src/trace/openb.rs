@@ -11,11 +11,11 @@ use super::error::TraceError;
 use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, positive, with_heading};
 
-const COLUMNS: Columns = Columns {
-    format: "openb",
-    required: &["num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time"],
-    others: OptionalColumns::Any,
-};
+/// Columns that a file must have.
+pub(super) const REQUIRED: &[&str] =
+    &["num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time"];
+
+const COLUMNS: Columns = Columns { format: "openb", required: REQUIRED, others: OptionalColumns::Any };
 
 pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {
     with_heading(text, &COLUMNS, strictness, job)
@@ -26,6 +26,7 @@ fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let cpus = row.text("cpu_milli").unwrap_or("");
     let user = row.required("qos")?.to_owned();
     Ok(TraceJob {
+        line: None,
         submitted: Span::from_secs_f64(row.seconds("creation_time")?),
         duration: duration(row)?,
         devices_milli,

@@ -11,8 +11,10 @@ use super::error::TraceError;
 use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, positive, with_heading};
 
-const COLUMNS: Columns =
-    Columns { format: "pai", required: &["arrival_time", "length", "cpus"], others: OptionalColumns::Any };
+/// Columns that a file must have.
+pub(super) const REQUIRED: &[&str] = &["arrival_time", "length", "cpus"];
+
+const COLUMNS: Columns = Columns { format: "pai", required: REQUIRED, others: OptionalColumns::Any };
 
 /// The user of all jobs.
 const DEFAULT_USER: &str = "pai";
@@ -39,6 +41,7 @@ fn job(row: &Row<'_>, unit: TimeUnit) -> Result<TraceJob, String> {
     }
     let devices_milli = row.devices("cpus")?;
     Ok(TraceJob {
+        line: None,
         submitted: unit.span(row.seconds("arrival_time")?),
         duration: positive(unit.span(length), "length")?,
         devices_milli,

@@ -12,11 +12,10 @@ use super::error::TraceError;
 use super::job::TraceJob;
 use super::rows::{Columns, OptionalColumns, Row, Rows, Strictness, with_heading};
 
-const COLUMNS: Columns = Columns {
-    format: "philly",
-    required: &["timestamp", "duration", "num_gpus", "cluster"],
-    others: OptionalColumns::Any,
-};
+/// Columns that a file must have.
+pub(super) const REQUIRED: &[&str] = &["timestamp", "duration", "num_gpus", "cluster"];
+
+const COLUMNS: Columns = Columns { format: "philly", required: REQUIRED, others: OptionalColumns::Any };
 
 pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {
     with_heading(text, &COLUMNS, strictness, job)
@@ -29,6 +28,7 @@ fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let cluster = row.required("cluster")?.to_owned();
     let devices_milli = row.devices("num_gpus")?;
     Ok(TraceJob {
+        line: None,
         submitted: Span::from_secs(submitted),
         duration: row.duration("duration")?,
         devices_milli,

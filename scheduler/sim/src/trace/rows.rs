@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
+use cohabit_tables::MissingColumns;
 use cohabit_types::Span;
 use csv::{Reader, ReaderBuilder, StringRecord};
 
@@ -49,6 +50,8 @@ pub(super) struct Row<'a> {
 
 /// Times from here on are taken for mistakes.
 const LONGEST_SECONDS: f64 = 1e10;
+/// Longer run times are taken for mistakes: ten years.
+const LONGEST_DURATION: Span = Span::from_secs(10 * 365 * 86_400);
 
 /// Reads a file with a header; `job` returns the job of a row or the reason why there is none.
 pub(super) fn with_heading(
@@ -149,7 +152,7 @@ impl Rows {
     ) -> impl FnMut(u64, Result<&Row<'_>, String>) -> Result<(), TraceError> + 'a {
         move |line, row| {
             match (row.and_then(&mut job), strictness) {
-                (Ok(job), _) => self.jobs.push(job),
+                (Ok(job), _) => self.jobs.push(TraceJob { line: Some(line), ..job }),
                 (Err(why), Strictness::Lenient) => self.skipped.push(SkippedRow { line, why }),
                 (Err(why), Strictness::Strict) => return Err(TraceError::BadRow(SkippedRow { line, why })),
             }
@@ -161,12 +164,7 @@ impl Rows {
 impl Columns {
     fn places(&self, heading: &StringRecord) -> Result<BTreeMap<String, usize>, TraceError> {
         let places = places(heading.iter());
-        let missing: Vec<&str> =
-            self.required.iter().copied().filter(|name| !places.contains_key(*name)).collect();
-        if !missing.is_empty() {
-            let (missing, known) = (missing.join(", "), self.required.join(", "));
-            return Err(TraceError::MissingColumns { format: self.format, missing, known });
-        }
+        MissingColumns::check(self.format, self.required, heading.iter())?;
         if let OptionalColumns::Only(optional) = self.others {
             let known = || self.required.iter().chain(optional).copied();
             if let Some(column) = heading.iter().find(|name| known().all(|it| it != *name)) {
@@ -227,9 +225,13 @@ impl Row<'_> {
     }
 }
 
-/// The span, unless it is zero.
+/// The run time, unless it is zero or longer than any job.
 pub(super) fn positive(span: Span, column: &str) -> Result<Span, String> {
-    if span == Span::ZERO { Err(format!("{column} is 0: the job did not run")) } else { Ok(span) }
+    match span {
+        Span::ZERO => Err(format!("{column} is 0: the job did not run")),
+        span if span > LONGEST_DURATION => Err(format!("{column} is {span}: expected at most ten years")),
+        span => Ok(span),
+    }
 }
 
 /// Parses a whole number; some files write `3.0`.

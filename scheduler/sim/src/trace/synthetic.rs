@@ -47,6 +47,7 @@ fn job(seed: u64, at: f64, draws: &mut Random) -> TraceJob {
     let typical = MEDIAN_SECONDS * (SPREAD_OF_GROUPS * normal(&mut of_group)).exp();
     let seconds = typical * (SPREAD_IN_GROUP * normal(draws)).exp();
     TraceJob {
+        line: None,
         submitted: Span::from_secs_f64(at),
         duration: Span::from_secs_f64(seconds.max(1.0)),
         devices_milli: devices * 1_000,

@@ -45,6 +45,7 @@ fn csv_traces_have_every_field() {
     let trace = read_as(None, FULL).unwrap();
     let expected = [
         TraceJob {
+            line: Some(3),
             submitted: Span::ZERO,
             duration: Span::from_secs(7),
             devices_milli: 4_000,
@@ -57,6 +58,7 @@ fn csv_traces_have_every_field() {
             virtual_cluster: None,
         },
         TraceJob {
+            line: Some(2),
             submitted: Span::from_secs(20),
             duration: Span::from_millis(12_500),
             devices_milli: 250,
@@ -146,15 +148,26 @@ fn unknown_and_missing_columns_are_errors_that_name_the_known_ones() {
     let unknown = refusal("submit_s,duration_s,gpus,owner\n0,5,1,ada\n");
     assert!(unknown.contains("unknown column 'owner'") && unknown.contains("user, group"), "{unknown}");
     let missing = refusal("submit_s,gpus\n0,1\n");
-    assert!(missing.starts_with("missing column duration_s: a csv file has submit_s, "), "{missing}");
+    assert!(
+        missing.starts_with("line 1: missing column duration_s: files in the format csv have submit_s, "),
+        "{missing}"
+    );
     let missing = read_as(Some(TraceFormat::Philly), "timestamp,cluster\n").unwrap_err().to_string();
-    assert!(missing.starts_with("missing columns duration, num_gpus:"), "{missing}");
+    assert!(missing.starts_with("line 1: missing columns duration, num_gpus:"), "{missing}");
 }
 
 #[test]
 fn an_unknown_format_and_a_trace_without_jobs_are_errors() {
-    assert!(refusal("hello\nworld\n").contains("csv, philly, openb, gavel"));
-    assert!(refusal("").contains("''"));
+    let unknown = refusal("hello,there\nworld\n");
+    for words in [
+        "line 1: unknown trace format",
+        "'hello, there'",
+        "csv (submit_s,duration_s,gpus), philly (",
+        "gavel (7 or 10",
+    ] {
+        assert!(unknown.contains(words), "{words}: {unknown}");
+    }
+    assert!(refusal("").contains("found an empty line"));
     assert_eq!(refusal("submit_s,duration_s,gpus\n"), "the file has no usable job");
     let all_bad = refusal("submit_s,duration_s,gpus\n0,0,1\n0,0,2\n");
     assert!(all_bad.contains("2 rows were skipped, the first one on line 2"), "{all_bad}");
@@ -331,14 +344,17 @@ fn limits_drop_jobs_before_a_part_is_taken() {
     let all = read_as(None, text).unwrap();
     let kept = |duration: Option<u64>, devices| {
         let limits = JobLimits { duration: duration.map(Span::from_secs), devices };
-        let kept = all.clone().within(limits);
+        let (kept, exceeding) = all.clone().within(limits);
+        assert_eq!(exceeding.too_long + exceeding.too_many_gpus + kept.jobs.len(), all.jobs.len());
         kept.jobs.iter().map(|job| job.submitted.as_micros() / 1_000_000).collect::<Vec<_>>()
     };
     assert_eq!(kept(None, None), [0, 1, 2, 3, 4]);
     assert_eq!(kept(Some(100), None), [0, 1, 2, 4]);
     assert_eq!(kept(Some(100), Some(1)), [0, 1, 4]);
     let limits = JobLimits { duration: None, devices: Some(1) };
-    let part = all.within(limits).part(2, Some(2));
+    let (within, exceeding) = all.within(limits);
+    assert_eq!(exceeding, ExceedingJobs { too_long: 0, too_many_gpus: 1 });
+    let part = within.part(2, Some(2));
     assert_eq!(
         part.jobs.iter().map(|job| job.submitted).collect::<Vec<_>>(),
         [Span::ZERO, Span::from_secs(1)]

@@ -8,12 +8,13 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
+use cohabit_tables::open_table;
+
 use super::error::{SkippedRow, TraceError};
 use super::rows::{Columns, OptionalColumns, Row, each_with_heading};
-use super::unpack;
 
 const COLUMNS: Columns = Columns {
-    format: "throughput",
+    format: "throughputs",
     required: &["source", "gpu", "consolidated", "model", "batch_size", "scale_factor", "steps_per_s"],
     others: OptionalColumns::Any,
 };
@@ -46,7 +47,7 @@ impl Throughputs {
     /// # Errors
     /// If the table cannot be read, or has no measurements of this source and GPU.
     pub fn read(table: impl Read, of: ThroughputSource) -> Result<Throughputs, TraceError> {
-        let (_, text) = unpack::unpack(table)?;
+        let text = open_table(table)?.text;
         let mut rates = BTreeMap::new();
         let mut sources: Vec<String> = Vec::new();
         each_with_heading(text, &COLUMNS, |line, row| {

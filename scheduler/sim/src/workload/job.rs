@@ -5,6 +5,8 @@ use cohabit_types::{GpuRequest, JobSpec, Span, Time};
 /// A job with its true behaviour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadJob {
+    /// Its line in the trace file, from 1; none for a synthetic job.
+    pub line: Option<u64>,
     /// When it is submitted.
     pub at: Time,
     /// The submitting user.

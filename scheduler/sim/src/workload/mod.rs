@@ -26,7 +26,7 @@ mod sharing_jobs;
 #[cfg(test)]
 mod tests;
 
-use cohabit_types::{ModelDescription, Span, Time};
+use cohabit_types::{Bytes, Demand, ModelDescription, Span, Time};
 
 pub use self::host_ranges::SensitivityTables;
 pub use self::job::WorkloadJob;
@@ -55,7 +55,7 @@ pub struct Workload {
 pub struct SkippedJobs {
     /// Jobs that need more devices than the cluster has.
     pub too_wide: usize,
-    /// Jobs that need more memory than a device has.
+    /// Jobs that need more memory than their number of devices have each, with the reserve of a shared one.
     pub too_large: usize,
 }
 
@@ -72,17 +72,30 @@ pub fn workload(
     let mut assignment = ModelAssignment::new(machines, measurements, seed);
     let mut workload = Workload { jobs: Vec::new(), left_out: SkippedJobs::default() };
     let capacity: u64 = machines.iter().map(|machine| u64::from(machine.devices)).sum();
-    let largest = machines.iter().filter_map(|machine| machine.device_memory).max();
     for (number, job) in trace.jobs.iter().enumerate() {
         if job.devices_milli.div_ceil(1_000) > capacity {
             workload.left_out.too_wide += 1;
-        } else if job.gpu_memory.is_some_and(|needed| largest.is_some_and(|largest| needed > largest)) {
-            workload.left_out.too_large += 1;
+            continue;
+        }
+        let job = assignment.job(number, job, &mut pace);
+        if have_memory(machines, &job.spec.demand) {
+            workload.jobs.push(job);
         } else {
-            workload.jobs.push(assignment.job(number, job, &mut pace));
+            workload.left_out.too_large += 1;
         }
     }
     workload
+}
+
+/// Whether enough devices have the memory of a demand: the head refuses jobs for which they do not.
+fn have_memory(machines: &[MachineSpec], demand: &Demand) -> bool {
+    let Some(needed) = demand.gpu_memory else { return true };
+    let holds = |machine: &&MachineSpec| {
+        let reserve = if demand.may_have_neighbors() { machine.sharing.reserve } else { Bytes::ZERO };
+        machine.device_memory.is_none_or(|memory| needed.0.saturating_add(reserve.0) <= memory.0)
+    };
+    let devices: u64 = machines.iter().filter(holds).map(|machine| u64::from(machine.devices)).sum();
+    devices >= u64::from(demand.total_devices())
 }
 
 impl Workload {

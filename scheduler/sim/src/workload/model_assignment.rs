@@ -66,7 +66,15 @@ impl<'m> ModelAssignment<'m> {
         };
         let at = Time::EPOCH + job.submitted;
         let alone_milli = demand.total_milli();
-        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: assigned.pace, alone_milli }
+        WorkloadJob {
+            line: job.line,
+            at,
+            user: job.user.clone(),
+            spec,
+            iterations,
+            pace: assigned.pace,
+            alone_milli,
+        }
     }
 
     fn assigned(

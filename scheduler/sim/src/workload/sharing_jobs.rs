@@ -67,6 +67,7 @@ impl<'m> SharingJobs<'m> {
             ..program.job()
         };
         WorkloadJob {
+            line: job.line,
             at: Time::EPOCH + job.submitted,
             user: job.user.clone(),
             spec,

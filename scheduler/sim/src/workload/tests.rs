@@ -134,6 +134,21 @@ fn jobs_that_can_never_run_are_skipped_and_counted() {
 }
 
 #[test]
+fn jobs_need_enough_gpus_with_their_memory_and_the_reserve_of_a_shared_one() {
+    // A V100 has 16 GiB, these A100 have 40.
+    let heading = "submit_s,duration_s,gpus,gpu_share,gpu_mem_bytes\n";
+    let left_out =
+        |row: &str| on("1x8:V100@25g+1x2:A100-40G@25g", &trace(&format!("{heading}0,9,1,,\n{row}"))).left_out;
+    let large = SkippedJobs { too_wide: 0, too_large: 1 };
+    assert_eq!(left_out("1,9,2,,30000000000\n"), SkippedJobs::default());
+    assert_eq!(left_out("1,9,3,,30000000000\n"), large);
+    let whole_memory = 40_u64 << 30;
+    assert_eq!(left_out(&format!("1,9,1,,{whole_memory}\n")), SkippedJobs::default());
+    assert_eq!(left_out(&format!("1,9,1,0.5,{whole_memory}\n")), large, "no reserve is left");
+    assert_eq!(left_out(&format!("1,9,1,0.5,{}\n", u64::MAX)), large);
+}
+
+#[test]
 fn the_load_becomes_the_requested_one_and_the_order_stays() {
     let workload = on("4x8:V100@25g", &synthetic(200, SEED));
     for load in [0.5, 1.5] {

@@ -11,19 +11,23 @@ pub(crate) struct BehaviorArguments {
     #[arg(long, value_name = "FRACTION", default_value_t = JobBehavior::default().reporting)]
     #[arg(value_parser = parse_fraction)]
     pub(crate) progress: f64,
-    /// Fraction of jobs that policies may stop for other jobs, 0 to 1; the seed decides which
-    #[arg(long, value_name = "FRACTION", default_value_t = JobBehavior::default().preemptible)]
-    #[arg(value_parser = parse_fraction)]
-    pub(crate) preemptible: f64,
+    /// Fraction of jobs that policies may stop for other jobs, 0 to 1; the seed decides which [default: 1]
+    #[arg(long, value_name = "FRACTION", value_parser = parse_fraction)]
+    pub(crate) preemptible: Option<f64>,
     /// Seconds that a stop costs a job: to save a checkpoint before it ends, and to load it after the next
-    /// start; the job holds its devices meanwhile
-    #[arg(long, value_name = "SAVE,RESTART", default_value_t)]
-    pub(crate) stop_cost: StopCost,
+    /// start; the job holds its devices meanwhile [default: 15,45]
+    #[arg(long, value_name = "SAVE,RESTART")]
+    pub(crate) stop_cost: Option<StopCost>,
 }
 
 impl BehaviorArguments {
-    pub(crate) const fn behavior(&self) -> JobBehavior {
-        JobBehavior { reporting: self.progress, preemptible: self.preemptible, stop_cost: self.stop_cost }
+    pub(crate) fn behavior(&self) -> JobBehavior {
+        let usual = JobBehavior::default();
+        JobBehavior {
+            reporting: self.progress,
+            preemptible: self.preemptible.unwrap_or(usual.preemptible),
+            stop_cost: self.stop_cost.unwrap_or(usual.stop_cost),
+        }
     }
 }
 

@@ -19,10 +19,16 @@ pub(crate) struct SensitivityArguments {
     #[arg(requires = "sensitivity")]
     pub(crate) sensitivity_models: Vec<String>,
     /// What policies with tune=on know of the tables from the start: exact, noisy:SIGMA (with a log-normal
-    /// error of each speed) or none
-    #[arg(long, value_name = "exact|noisy:SIGMA|none", default_value = "noisy:0.2")]
-    #[arg(requires = "sensitivity")]
-    pub(crate) known_sensitivity: SensitivityKnowledge,
+    /// error of each speed) or none [default: noisy:0.2]
+    #[arg(long, value_name = "exact|noisy:SIGMA|none", requires = "sensitivity")]
+    pub(crate) known_sensitivity: Option<SensitivityKnowledge>,
+}
+
+impl SensitivityArguments {
+    /// What policies know of the tables.
+    pub(crate) fn known(&self) -> SensitivityKnowledge {
+        self.known_sensitivity.unwrap_or(SensitivityKnowledge::Noisy(0.2))
+    }
 }
 
 /// What policies know of the tables.

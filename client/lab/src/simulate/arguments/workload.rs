@@ -57,18 +57,17 @@ pub(crate) struct WorkloadArguments {
     pub(crate) configurations: Option<PathBuf>,
     /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), none
     /// (by what jobs request), truth, the pretrained model that comes with this program, or a model in a
-    /// directory
-    #[arg(long, value_name = "law|none|truth|pretrained|model:DIR", default_value = "law")]
-    pub(crate) predictor: Predictor,
+    /// directory [default: law]
+    #[arg(long, value_name = "law|none|truth|pretrained|model:DIR")]
+    pub(crate) predictor: Option<Predictor>,
     /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies that limit the
     /// slowdown use it, and results report the time above it [default: no limit; results report the time
     /// above 1.3]
     #[arg(long, value_name = "FACTOR", value_parser = parse_slowdown)]
     pub(crate) max_slowdown: Option<f64>,
-    /// Largest number of jobs that share a GPU
-    #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) max_sharing: u32,
+    /// Largest number of jobs that share a GPU [default: 3]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) max_sharing: Option<u32>,
     #[command(flatten)]
     pub(crate) sensitivity: SensitivityArguments,
     #[command(flatten)]
@@ -76,6 +75,16 @@ pub(crate) struct WorkloadArguments {
 }
 
 impl WorkloadArguments {
+    /// The source of predicted slowdowns.
+    pub(crate) fn predictor(&self) -> &Predictor {
+        self.predictor.as_ref().unwrap_or(&Predictor::Law)
+    }
+
+    /// The largest number of jobs that share a GPU.
+    pub(crate) fn max_sharing(&self) -> u32 {
+        self.max_sharing.unwrap_or(SharingLimits::default().max_ranks)
+    }
+
     /// Which jobs of the trace are left out.
     pub(crate) const fn limits(&self) -> JobLimits {
         JobLimits { duration: self.max_duration, devices: self.max_gpus }

@@ -24,6 +24,7 @@ pub(super) fn page(outcomes: &SimulationResults) -> Result<String, CommandError>
         heading(outcomes),
         legend(outcomes),
         table(outcomes),
+        left_out(outcomes),
         figure(
             "Time from submission to end",
             "Fraction of all jobs that ended within this time after their submission; further left is better. All \
@@ -54,21 +55,17 @@ fn heading(outcomes: &SimulationResults) -> String {
     seeds.dedup();
     let first = outcomes.runs.first();
     let load = first.and_then(|run| run.load).map(|load| format!("{load:.2}"));
-    let mut facts = vec![
+    let facts = [
         ("trace", outcomes.trace.clone()),
         ("cluster", format!("{} ({})", outcomes.cluster, counted(outcomes.devices, "device", "devices"))),
         ("jobs", first.map_or(0, |run| run.metrics().jobs).to_string()),
-        ("load", load.unwrap_or_else(|| "all at once".into())),
+        ("offered load", load.unwrap_or_else(|| "all at once".into())),
         ("estimates", outcomes.estimator.clone()),
         ("jobs that report progress", format!("{:.0}%", 100.0 * outcomes.behavior.reporting)),
         ("preemptible jobs", format!("{:.0}%", 100.0 * outcomes.behavior.preemptible)),
         ("seconds to save and to restart", outcomes.behavior.stop_cost.to_string()),
         (if seeds.len() == 1 { "seed" } else { "seeds" }, seeds.join(", ")),
     ];
-    let left_out = outcomes.left_out.too_wide + outcomes.left_out.too_large;
-    if left_out > 0 {
-        facts.push(("skipped, too large for the cluster", left_out.to_string()));
-    }
     let spans: String = facts
         .iter()
         .map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escape_html(fact)))
@@ -112,6 +109,29 @@ fn table(outcomes: &SimulationResults) -> String {
          submission to end. Slowdown is the time of an iteration relative to that in the best placement. Means over all \
          windows and seeds, ± standard deviation; ratios of mean JCTs with 95% intervals.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
          <tbody>\n{rows}</tbody></table></div>\n</section>\n"
+    )
+}
+
+/// The jobs that are in no run, and those that ended without being completed; empty without any.
+fn left_out(outcomes: &SimulationResults) -> String {
+    let reasons = outcomes.left_out.reasons();
+    let mut rows: Vec<(String, usize)> =
+        reasons.iter().map(|(count, why)| ((*why).to_owned(), *count)).collect();
+    rows.extend(summary::not_completed_by_policy(outcomes).into_iter().flat_map(|(policy, states)| {
+        states
+            .into_iter()
+            .map(move |(state, count)| (format!("{state} under {policy}, all runs together"), count))
+    }));
+    if rows.is_empty() {
+        return String::new();
+    }
+    let row =
+        |(why, count): &(String, usize)| format!("<tr><th>{}</th><td>{count}</td></tr>\n", escape_html(why));
+    let rows: String = rows.iter().map(row).collect();
+    format!(
+        "<section>\n<h2>Jobs left out or not completed</h2>\n<p class=\"hint\">Jobs of the trace that no run has, by reason, \
+         and jobs that ended without being completed, by state.</p>\n<div class=\"wide\"><table><thead><tr><th>Reason</th>\
+         <th>Jobs</th></tr></thead><tbody>\n{rows}</tbody></table></div>\n</section>\n"
     )
 }
 

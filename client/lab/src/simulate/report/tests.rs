@@ -12,6 +12,19 @@ fn the_page_loads_nothing_from_elsewhere() {
 }
 
 #[test]
+fn every_table_scrolls_in_a_box_of_its_own() {
+    let mut outcomes = outcomes();
+    outcomes.runs[0].evaluated.estimates.all.jobs = 2;
+    let page = page(&outcomes).unwrap();
+    assert_eq!(page.matches("<table").count(), 3);
+    assert_eq!(page.matches("<div class=\"wide\"><table").count(), 3);
+    assert!(
+        page.contains(".wide { overflow-x: auto; }")
+            && page.contains("figure { margin: 0; overflow-x: auto; }")
+    );
+}
+
+#[test]
 fn text_of_users_is_escaped() {
     let page = page(&outcomes()).unwrap();
     assert!(page.contains("a-srpt:&lt;b&gt;&amp;theta=1") && page.contains("jobs &lt;1&gt;.csv"));
@@ -25,7 +38,7 @@ fn there_is_a_chart_of_devices_for_each_policy() {
     assert_eq!(page.matches("<svg").count(), 5);
     assert_eq!(page.matches("</svg>").count(), 5);
     assert_eq!(page.matches("The first 2 devices, over the whole time").count(), 2);
-    assert!(page.contains("node-1") && page.contains("skipped, too large for the cluster <b>4</b>"));
+    assert!(page.contains("node-1") && page.contains("need more GPUs than the cluster has</th><td>3</td>"));
 }
 
 #[test]

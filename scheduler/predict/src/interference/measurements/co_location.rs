@@ -31,7 +31,7 @@ struct PartialSet {
 }
 
 pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
-    let mut rows = CsvRows::of(text, MeasurementFormat::ColocationSet, &CO_LOCATION_COLUMNS)?;
+    let mut rows = CsvRows::of(text, MeasurementFormat::ColocationSet)?;
     let mut order: Vec<PartialSet> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     while let Some(cells) = rows.next()? {

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use cohabit_tables::{MissingColumns, TableFormat};
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::error::ReadError;
@@ -20,19 +21,12 @@ pub(super) struct CsvRow<'a> {
 }
 
 impl<R: Read> CsvRows<R> {
-    /// The rows of this text, which must have these columns.
-    pub(super) fn of(
-        text: R,
-        format: MeasurementFormat,
-        columns: &[&'static str],
-    ) -> Result<CsvRows<R>, ReadError> {
+    /// The rows of this text, which must have the columns of the format.
+    pub(super) fn of(text: R, format: MeasurementFormat) -> Result<CsvRows<R>, ReadError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text);
         let headings = reader.headers()?.clone();
-        let lacking = columns.iter().find(|column| !headings.iter().any(|heading| heading == **column));
-        match lacking {
-            Some(column) => Err(ReadError::NoColumn { column, format, columns: columns.join(", ") }),
-            None => Ok(CsvRows { reader, headings }),
-        }
+        MissingColumns::check(format.name(), format.columns(), headings.iter())?;
+        Ok(CsvRows { reader, headings })
     }
 
     /// The next row.

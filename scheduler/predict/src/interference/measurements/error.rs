@@ -1,6 +1,8 @@
 //! Why a file of measurements cannot be used.
 
-use super::format::MeasurementFormat;
+use std::io;
+
+use cohabit_tables::{MissingColumns, UnknownTableFormat};
 
 /// Why a file of measurements cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -8,16 +10,15 @@ pub enum ReadError {
     /// The file is not valid CSV.
     #[error("{0}")]
     Csv(#[from] csv::Error),
-    /// A column of the format is missing.
-    #[error("line 1: missing column '{column}': {format} has the columns {columns}")]
-    NoColumn {
-        /// The missing column.
-        column: &'static str,
-        /// The expected format.
-        format: MeasurementFormat,
-        /// All columns of the format.
-        columns: String,
-    },
+    /// The file cannot be read, or is a broken archive.
+    #[error("cannot read the file: {0}")]
+    Unreadable(#[from] io::Error),
+    /// The first line has the columns of no format.
+    #[error(transparent)]
+    UnknownFormat(#[from] UnknownTableFormat),
+    /// Columns of the format are missing.
+    #[error(transparent)]
+    MissingColumns(#[from] MissingColumns),
     /// A cell is invalid.
     #[error("line {line}, column '{column}': {why}")]
     Cell {

@@ -1,7 +1,10 @@
-//! The formats of measurements, by name.
+//! The formats of measurements, by name and by their columns.
 
 use std::fmt;
 use std::str::FromStr;
+
+use cohabit_tables::{TableFormat, UnknownFormatName, format_by_name};
+use cohabit_types::CO_LOCATION_COLUMNS;
 
 /// A format of measurements.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -13,14 +16,32 @@ pub enum MeasurementFormat {
     GavelPairs,
 }
 
-impl MeasurementFormat {
-    pub(super) const ALL: [MeasurementFormat; 2] =
-        [MeasurementFormat::ColocationSet, MeasurementFormat::GavelPairs];
+/// Columns that a file of Gavel's pairs must have.
+const GAVEL_COLUMNS: [&str; 11] =
+    ["source", "gpu", "model1", "batch1", "model2", "batch2", "co1", "co2", "iso1", "iso2", "feasible"];
 
+impl MeasurementFormat {
     const fn word(self) -> &'static str {
         match self {
             MeasurementFormat::ColocationSet => "co-location",
             MeasurementFormat::GavelPairs => "gavel-pairs",
+        }
+    }
+}
+
+impl TableFormat for MeasurementFormat {
+    const ALL: &'static [MeasurementFormat] =
+        &[MeasurementFormat::ColocationSet, MeasurementFormat::GavelPairs];
+    const CONTENT: &'static str = "co-location table";
+
+    fn name(self) -> &'static str {
+        self.word()
+    }
+
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            MeasurementFormat::ColocationSet => &CO_LOCATION_COLUMNS,
+            MeasurementFormat::GavelPairs => &GAVEL_COLUMNS,
         }
     }
 }
@@ -32,14 +53,9 @@ impl fmt::Display for MeasurementFormat {
 }
 
 impl FromStr for MeasurementFormat {
-    type Err = String;
+    type Err = UnknownFormatName;
 
-    fn from_str(word: &str) -> Result<MeasurementFormat, String> {
-        MeasurementFormat::ALL.into_iter().find(|format| format.word() == word).ok_or_else(|| {
-            format!(
-                "unknown format of measurements '{word}': the formats are {}",
-                MeasurementFormat::ALL.map(MeasurementFormat::word).join(", ")
-            )
-        })
+    fn from_str(word: &str) -> Result<MeasurementFormat, UnknownFormatName> {
+        format_by_name(word)
     }
 }

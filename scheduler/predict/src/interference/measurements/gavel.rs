@@ -15,16 +15,13 @@ use super::error::ReadError;
 use super::format::MeasurementFormat;
 use super::slowdown::{OUT_OF_RANGE, slowdown_of};
 
-const COLUMNS: [&str; 11] =
-    ["source", "gpu", "model1", "batch1", "model2", "batch2", "co1", "co2", "iso1", "iso2", "feasible"];
-
 const FEASIBLE: [(&str, bool); 2] = [("1", true), ("0", false)];
 
 /// The source whose pairs and single jobs were measured together.
 const SOURCE: &str = "oracle";
 
 pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
-    let mut rows = CsvRows::of(text, MeasurementFormat::GavelPairs, &COLUMNS)?;
+    let mut rows = CsvRows::of(text, MeasurementFormat::GavelPairs)?;
     let mut sets = Vec::new();
     while let Some(cells) = rows.next()? {
         if cells.text("source") == SOURCE {

@@ -10,19 +10,37 @@ mod slowdown;
 mod tests;
 
 use cohabit_policy::interference::MeasuredSet;
+use cohabit_tables::{TableText, detect, open_table};
 
 pub use self::error::ReadError;
 pub use self::format::MeasurementFormat;
 
-/// Reads the sets of a file, in its order.
+/// The measurements of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColocationTable {
+    /// The format of the file.
+    pub format: MeasurementFormat,
+    /// Its sets, in its order.
+    pub sets: Vec<MeasuredSet>,
+}
+
+/// Reads the sets of a file, gzip or not. Without a format, the first line determines it.
 ///
 /// # Errors
 ///
-/// The first invalid place.
-pub fn read(text: impl std::io::Read, format: MeasurementFormat) -> Result<Vec<MeasuredSet>, ReadError> {
+/// An unknown format, or the first invalid place.
+pub fn read(
+    source: impl std::io::Read,
+    format: Option<MeasurementFormat>,
+) -> Result<ColocationTable, ReadError> {
+    let TableText { first_line, text } = open_table(source)?;
+    let format = match format {
+        Some(format) => format,
+        None => detect(&first_line)?,
+    };
     let sets = match format {
         MeasurementFormat::ColocationSet => co_location::read(text)?,
         MeasurementFormat::GavelPairs => gavel::read(text)?,
     };
-    if sets.is_empty() { Err(ReadError::Empty) } else { Ok(sets) }
+    if sets.is_empty() { Err(ReadError::Empty) } else { Ok(ColocationTable { format, sets }) }
 }

@@ -24,11 +24,11 @@ oracle,k80,LM,5,ResNet-50,128,0,0,1.5,0.5,0,0,0,0
 ";
 
 fn sets(text: &str, format: MeasurementFormat) -> Vec<MeasuredSet> {
-    read(text.as_bytes(), format).unwrap()
+    read(text.as_bytes(), Some(format)).unwrap().sets
 }
 
 fn refusal(text: &str, format: MeasurementFormat) -> String {
-    read(text.as_bytes(), format).unwrap_err().to_string()
+    read(text.as_bytes(), Some(format)).unwrap_err().to_string()
 }
 
 #[test]
@@ -93,12 +93,17 @@ fn errors_name_line_and_column() {
         changed(",0.7\n2", ",NaN\n2")
             .starts_with("line 2, column 'solo_sm_active': 'NaN': expected a number")
     );
-    assert!(changed("solo_rate,", "alone,").starts_with("line 1: missing column 'solo_rate'"));
+    assert!(
+        changed("solo_rate,", "alone,")
+            .starts_with("line 1: missing column solo_rate: files in the format co-location have")
+    );
     assert!(
         refusal(&PAIRS.replace("8.0,2.0,0.6", "x,2.0,0.6"), MeasurementFormat::GavelPairs)
             .contains("line 2, column 'iso1'")
     );
-    assert!(refusal(TABLE, MeasurementFormat::GavelPairs).starts_with("line 1: missing column 'source'"));
+    assert!(
+        refusal(TABLE, MeasurementFormat::GavelPairs).starts_with("line 1: missing columns source, model1")
+    );
     assert!(refusal(&(TABLE.to_owned() + "4,x\n"), MeasurementFormat::ColocationSet).contains("line: 7"));
     assert_eq!(
         refusal(TABLE.lines().next().unwrap(), MeasurementFormat::ColocationSet),
@@ -108,8 +113,25 @@ fn errors_name_line_and_column() {
 
 #[test]
 fn formats_parse_from_their_names() {
-    for format in MeasurementFormat::ALL {
-        assert_eq!(format.to_string().parse(), Ok(format));
+    for format in <MeasurementFormat as cohabit_tables::TableFormat>::ALL {
+        assert_eq!(format.to_string().parse(), Ok(*format));
     }
-    assert!("xls".parse::<MeasurementFormat>().unwrap_err().contains("co-location, gavel-pairs"));
+    assert!("xls".parse::<MeasurementFormat>().unwrap_err().to_string().contains("co-location, gavel-pairs"));
+}
+
+#[test]
+fn the_first_line_tells_the_format() {
+    let detected = |text: &str| read(text.as_bytes(), None).map(|table| (table.format, table.sets.len()));
+    assert_eq!(detected(TABLE).unwrap(), (MeasurementFormat::ColocationSet, 3));
+    assert_eq!(detected(PAIRS).unwrap(), (MeasurementFormat::GavelPairs, 2));
+    assert_eq!(detected(&format!("\u{feff}{}", TABLE.replace('\n', "\r\n"))).unwrap().1, 3);
+    let refusal = detected("submit_s,duration_s,gpus\n0,1,1\n").unwrap_err().to_string();
+    for words in [
+        "line 1: unknown co-location table format",
+        "'submit_s, duration_s, gpus'",
+        "co-location (set,gpu",
+        "gavel-pairs (source",
+    ] {
+        assert!(refusal.contains(words), "{words}: {refusal}");
+    }
 }

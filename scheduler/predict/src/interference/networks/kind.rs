@@ -28,6 +28,10 @@ impl<N: Network> ModelKind for NetworkKind<N> {
         N::NAME
     }
 
+    fn epochs(&self) -> Option<usize> {
+        Some(N::TRAINING_OPTIONS.epochs)
+    }
+
     fn train(
         &self,
         data: &TrainingData<'_>,
