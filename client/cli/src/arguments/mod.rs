@@ -15,6 +15,8 @@ mod job;
 mod jobs;
 mod metrics;
 mod models;
+#[cfg(all(feature = "head", feature = "worker"))]
+mod service;
 mod slurm;
 mod submission;
 mod tokens;
@@ -42,6 +44,8 @@ pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+#[cfg(all(feature = "head", feature = "worker"))]
+pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
 pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
@@ -163,6 +167,9 @@ pub(crate) enum Verb {
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
+    /// Make the head or a worker a service of systemd
+    #[cfg(all(feature = "head", feature = "worker"))]
+    Service(ServiceArguments),
     /// Write programs sbatch, squeue, scancel and sinfo that call cohabit, for scripts written for Slurm
     SlurmShims(SlurmShimsArguments),
     /// Do what a program of Slurm does; the programs that slurm-shims writes start this command
@@ -246,6 +253,8 @@ impl Verb {
             #[cfg(feature = "worker")]
             Verb::Profile(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) | Verb::SlurmShims(_) | Verb::Slurm(_) => None,
+            #[cfg(all(feature = "head", feature = "worker"))]
+            Verb::Service(_) => None,
             #[cfg(feature = "web")]
             Verb::Web(_) => None,
             #[cfg(feature = "head")]

@@ -34,6 +34,8 @@ mod objects;
 mod profile;
 mod run;
 mod selection;
+#[cfg(all(feature = "head", feature = "worker"))]
+mod service;
 mod show;
 mod slurm;
 mod slurm_shims;
@@ -87,6 +89,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Models(arguments) => block_on(models::models(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
+        #[cfg(all(feature = "head", feature = "worker"))]
+        Verb::Service(arguments) => service::service(&arguments),
         Verb::SlurmShims(arguments) => slurm_shims::slurm_shims(&arguments),
         Verb::Slurm(arguments) => block_on(slurm::slurm(arguments)),
         Verb::Top(arguments) => block_on(top::top(arguments)),
