@@ -8,7 +8,6 @@
 mod arguments;
 mod array_file;
 mod clock;
-mod closest_name;
 mod code_changes;
 mod command_line;
 mod commands;

@@ -4,6 +4,7 @@
 //! no arguments other than `--output`, and knows no command. Start at `error.rs` for exit codes and at
 //! `output.rs` for what goes to stdout and stderr.
 
+mod closest_name;
 mod display;
 mod document;
 pub mod duration;
@@ -19,6 +20,7 @@ pub mod records;
 mod source_line;
 pub mod table;
 
+pub use self::closest_name::closest_name;
 pub use self::display::{DisplayArguments, OutputFormat};
 pub use self::document::{VersionedDocument, with_schema};
 pub use self::error::{CommandError, CommandErrorKind, ErrorDocument};

@@ -16,6 +16,7 @@ mod content_hash;
 mod counted;
 mod device;
 mod entrypoint;
+mod feed;
 mod format_version;
 mod head_status;
 pub mod hex;
@@ -37,6 +38,7 @@ mod metric_series;
 mod model_description;
 mod node;
 mod node_drain;
+mod notify_request;
 mod order;
 mod outcome;
 mod output_files;
@@ -77,6 +79,7 @@ pub use device::{
     Mig, PeerPath, SharingLimits,
 };
 pub use entrypoint::{Command, Entrypoint};
+pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob, FeedKind};
 pub use format_version::{FormatVersion, NewerVersion};
 pub use head_status::{HeadStatus, TokenFileStatus};
 pub use host_share::HostShare;
@@ -105,6 +108,7 @@ pub use node::{
     LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
 pub use node_drain::{DrainRequest, NodeDrain};
+pub use notify_request::{NotifyRequest, check_channel_name};
 pub use order::{Order, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use output_files::OutputFiles;

@@ -11,6 +11,7 @@ mod changes;
 mod client;
 mod code;
 mod context;
+mod feed;
 mod inspection;
 mod lookup;
 mod nodes;

@@ -5,6 +5,7 @@ mod applications;
 mod broken_state;
 mod code;
 mod colocation;
+mod feed;
 mod history;
 mod hostile_requests;
 mod jobs;

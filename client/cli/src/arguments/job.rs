@@ -8,7 +8,7 @@ use cohabit_client::types::{
 };
 
 use crate::values::{
-    self, AmountRange, BeginTime, DependencyArgument, EnvArgument, ExportArgument, NodeCount,
+    self, AmountRange, BeginTime, DependencyArgument, EnvArgument, ExportArgument, NodeCount, NotifyArgument,
 };
 
 // Flags that describe a job.
@@ -146,6 +146,10 @@ pub(crate) struct JobArguments {
     /// Whether to start one rank per node or one per GPU
     #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) launch: Option<LaunchArgument>,
+    /// Send a message on these events, by a channel that the admins have set up [default: their default one]:
+    /// end,fail,stall@CHANNEL; the events are start, end, fail, timeout, oom, stall, requeue, reclaim
+    #[arg(long, value_name = "EVENTS[@CHANNEL]", value_parser = values::parse_notify)]
+    pub(crate) notify: Vec<NotifyArgument>,
     /// Hold the job until `cohabit release`
     #[arg(long, short = 'H')]
     pub(crate) hold: bool,

@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{RawSettings, SettingKey};
-use crate::closest_name::closest_name;
+use cohabit_console::closest_name;
 
 /// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {

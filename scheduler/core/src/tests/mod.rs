@@ -9,6 +9,7 @@ mod arrays;
 mod colocation;
 mod devices;
 mod expected_times;
+mod feed;
 mod gpu_faults;
 mod invariants;
 mod isolation;

@@ -1,7 +1,8 @@
 //! Suggestions for misspelled names.
 
 /// The known name that is most similar to `written`, if one is similar enough.
-pub(crate) fn closest_name<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn closest_name<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(written, name), name))
