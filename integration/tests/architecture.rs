@@ -105,6 +105,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cohabit-web", &["cohabit-client", "cohabit-console"]),
+    ("cohabit-notify", &["cohabit-client", "cohabit-console"]),
     ("cohabit-training", &[]),
     (
         "cohabit-cli",
@@ -119,6 +120,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-lab",
             "cohabit-training",
             "cohabit-web",
+            "cohabit-notify",
         ],
     ),
     (

@@ -1,7 +1,8 @@
 //! What goes into the feed: what happened to jobs, nodes and GPUs that people may want to be told.
 //!
 //! An array is told of as a whole: when its first member starts and when its last one has ended. Stalls and
-//! new attempts of its members are told one by one. Children of applications are their application's business.
+//! new attempts of its members are told one by one. Children of applications are the business of their
+//! application.
 
 use std::collections::BTreeMap;
 

@@ -14,6 +14,8 @@ mod job;
 mod jobs;
 mod metrics;
 mod models;
+#[cfg(feature = "notify")]
+mod notify;
 mod slurm;
 mod submission;
 mod tokens;
@@ -40,6 +42,8 @@ pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+#[cfg(feature = "notify")]
+pub(crate) use self::notify::NotifyArguments;
 pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
@@ -145,6 +149,9 @@ pub(crate) enum Verb {
     /// Serve pages about the cluster to a browser on this machine
     #[cfg(feature = "web")]
     Web(WebArguments),
+    /// Tell people what happens on the cluster: by mail, chats and webhooks
+    #[cfg(feature = "notify")]
+    Notify(NotifyArguments),
     /// Replay a trace on a simulated cluster and compare scheduling policies
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
@@ -247,6 +254,8 @@ impl Verb {
             Verb::Top(_) | Verb::Completions(_) | Verb::SlurmShims(_) | Verb::Slurm(_) => None,
             #[cfg(feature = "web")]
             Verb::Web(_) => None,
+            #[cfg(feature = "notify")]
+            Verb::Notify(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(arguments) => arguments.verb.display(),
             #[cfg(all(feature = "head", feature = "worker"))]
