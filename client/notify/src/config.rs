@@ -4,6 +4,7 @@
 //! in a file of its own that nobody else may read. A key that is not known is an error.
 
 mod channel;
+mod known_names;
 mod route;
 mod secret;
 mod table;
@@ -15,10 +16,11 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use cohabit_console::{closest_name, line_of};
+use cohabit_console::line_of;
 use toml::de::DeTable;
 
 pub(crate) use self::channel::{ChannelAddress, ChannelConfig, ChannelKind, topic_of};
+use self::known_names::known_names;
 pub(crate) use self::route::{Route, RouteEvent};
 pub(crate) use self::secret::ChannelSecret;
 use self::table::{ConfigError, TableReader};
@@ -132,13 +134,4 @@ fn parse(text: &str, folder: &Path) -> Result<NotifyConfig, ConfigError> {
         }
     };
     Ok(NotifyConfig { state, channels, routes, default })
-}
-
-/// The nearest of these names, or all of them.
-fn known_names<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
-    match closest_name(written, known.iter().copied()) {
-        Some(nearest) => format!("did you mean '{nearest}'?"),
-        None => format!("there are {}", known.join(", ")),
-    }
 }

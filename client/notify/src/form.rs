@@ -4,6 +4,7 @@
 
 mod chat;
 mod document;
+mod failure;
 mod mail;
 mod post;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use lettre::transport::smtp::SmtpTransport;
 
+pub(crate) use self::failure::DeliveryFailure;
 use self::post::HttpSender;
 use crate::clock::wall_clock;
 use crate::config::{ChannelConfig, ChannelKind};
@@ -33,27 +35,6 @@ pub(crate) struct Sender {
 enum Transport {
     Http(HttpSender),
     Smtp(Box<SmtpTransport>),
-}
-
-/// Why a message was not delivered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DeliveryFailure {
-    /// It may be delivered later.
-    Later {
-        why: String,
-        /// Not before this time, as the receiver asks.
-        after: Option<Duration>,
-    },
-    /// The receiver will never take this message.
-    Never(String),
-}
-
-impl DeliveryFailure {
-    pub(crate) fn why(&self) -> &str {
-        match self {
-            DeliveryFailure::Later { why, .. } | DeliveryFailure::Never(why) => why,
-        }
-    }
 }
 
 impl Sender {

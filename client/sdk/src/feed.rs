@@ -7,9 +7,9 @@ use crate::call::{Client, long_poll_context};
 use crate::link::HeadConnection;
 
 impl Client {
-    /// What is worth telling of what has happened since the cursor, in order: to admins everything, to users
-    /// what happened to their jobs. Waits for news for some 20 seconds, and may answer with none; says at once
-    /// where to begin without a cursor. The head keeps the last 7 days.
+    /// What is worth telling of what has happened since the cursor, in order: to admins everything, to
+    /// users what happened to their jobs. Waits for news for some 20 seconds, and may answer with none; says
+    /// at once where to begin without a cursor. The head keeps the last 7 days.
     ///
     /// # Errors
     /// Those of the link.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::job_name::{check_name, default_name};
+use crate::notify_request::check_requests;
 use crate::{
     Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, NotifyRequest, OutputFiles,
     RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
@@ -199,7 +200,7 @@ impl JobSpec {
         self.check_time_rules()?;
         self.output.check()?;
         self.array.as_ref().map_or(Ok(()), Array::check)?;
-        self.check_notify()?;
+        check_requests(&self.notify)?;
         self.check_entries()
     }
 

@@ -17,6 +17,7 @@ mod counted;
 mod device;
 mod entrypoint;
 mod feed;
+mod feed_kind;
 mod format_version;
 mod head_status;
 pub mod hex;
@@ -79,7 +80,8 @@ pub use device::{
     Mig, PeerPath, SharingLimits,
 };
 pub use entrypoint::{Command, Entrypoint};
-pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob, FeedKind};
+pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob};
+pub use feed_kind::FeedKind;
 pub use format_version::{FormatVersion, NewerVersion};
 pub use head_status::{HeadStatus, TokenFileStatus};
 pub use host_share::HostShare;

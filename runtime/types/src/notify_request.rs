@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FeedKind, JobSpec};
+use crate::FeedKind;
 
 /// A request of a job's user to be told of an event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,32 +51,28 @@ pub fn check_channel_name(name: &str) -> Result<(), String> {
     }
 }
 
-impl JobSpec {
-    /// Refuses requests that nobody could answer.
-    pub(crate) fn check_notify(&self) -> Result<(), String> {
-        let count = self.notify.len();
-        if count > NotifyRequest::MOST {
-            let most = NotifyRequest::MOST;
-            return Err(format!(
-                "the job asks for {count} messages, and at most {most} are allowed (--notify)"
-            ));
-        }
-        for NotifyRequest { event, channel } in &self.notify {
-            if !event.is_of_job() {
-                let known = FeedKind::ALL.into_iter().filter(|kind| kind.is_of_job());
-                let known: Vec<&str> = known.map(FeedKind::word).collect();
-                let known = known.join(", ");
-                return Err(format!("'{event}' happens to no job: --notify takes {known}"));
-            }
-            channel.as_deref().map_or(Ok(()), check_channel_name)?;
-        }
-        Ok(())
+/// Refuses requests that nobody could answer.
+pub(crate) fn check_requests(requests: &[NotifyRequest]) -> Result<(), String> {
+    let (count, most) = (requests.len(), NotifyRequest::MOST);
+    if count > most {
+        return Err(format!("the job asks for {count} messages, and at most {most} are allowed (--notify)"));
     }
+    for NotifyRequest { event, channel } in requests {
+        if !event.is_of_job() {
+            let known = FeedKind::ALL.into_iter().filter(|kind| kind.is_of_job());
+            let known: Vec<&str> = known.map(FeedKind::word).collect();
+            let known = known.join(", ");
+            return Err(format!("'{event}' happens to no job: --notify takes {known}"));
+        }
+        channel.as_deref().map_or(Ok(()), check_channel_name)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::JobSpec;
 
     fn refusal(notify: Vec<NotifyRequest>) -> Option<String> {
         let plain = JobSpec::command(vec!["true".into()], "/".into());

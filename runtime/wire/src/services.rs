@@ -91,8 +91,8 @@ pub trait ClientService {
     async fn head_problems() -> Result<Vec<String>, Refusal>;
     /// Jobs of all users that have changed since, the earliest change first; where to begin without a cursor.
     async fn job_updates(after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal>;
-    /// What is worth telling of what has happened since: to admins of everything, to users of their jobs. A long
-    /// poll, which may end with nothing; where to begin, at once, without a cursor.
+    /// What is worth telling of what has happened since: to admins of everything, to users of their jobs. A
+    /// long poll, which may end with nothing; where to begin, at once, without a cursor.
     async fn feed(after: Option<FeedCursor>) -> Result<Feed, Refusal>;
     /// The metrics of a rank over its steps, for the user of its job and admins.
     async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;

@@ -160,6 +160,7 @@ fn every_field_of_a_stored_shape_has_a_shape_or_is_an_id_a_time_or_an_amount() {
         "job_event",
         "model",
         "node",
+        "notify",
         "outcome",
         "record",
         "report",

@@ -7,7 +7,7 @@ use cohabit_client::types::check_channel_name;
 use lettre::message::Mailbox;
 use ureq::http::Uri;
 
-use super::known_names;
+use super::known_names::known_names;
 use super::secret::ChannelSecret;
 use super::table::{ConfigError, TableReader};
 

@@ -7,7 +7,7 @@ use cohabit_client::types::FeedKind;
 use cohabit_console::closest_name;
 
 use super::channel::{ChannelAddress, ChannelConfig};
-use super::known_names;
+use super::known_names::known_names;
 use super::table::{ConfigError, TableReader};
 
 /// The keys of a route.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::known_names;
+use super::known_names::known_names;
 
 /// What is wrong in a configuration file.
 #[derive(Debug)]

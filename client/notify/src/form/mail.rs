@@ -11,7 +11,7 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{Address, Transport};
 use ureq::http::Uri;
 
-use super::DeliveryFailure;
+use super::failure::DeliveryFailure;
 use crate::config::{ChannelConfig, ChannelKind};
 use crate::message::Message;
 

@@ -11,7 +11,7 @@ use cohabit_console::printable_line;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Error};
 
-use super::DeliveryFailure;
+use super::failure::DeliveryFailure;
 use crate::config::{ChannelConfig, ChannelSecret};
 
 /// What of an answer is read, in bytes.

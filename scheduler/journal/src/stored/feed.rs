@@ -1,10 +1,10 @@
-//! The feed: its events, and what users ask to be told.
+//! The events of the feed.
 
 use cohabit_types::{self as types, DeviceId, JobId, Signal, Time};
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
-use super::{StoredArraySummary, StoredJobState, StoredReasonCode};
+use super::{StoredArraySummary, StoredFeedKind, StoredJobState, StoredNotifyRequest, StoredReasonCode};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -50,36 +50,7 @@ pub(crate) struct StoredFeedJob {
     requests: Vec<types::NotifyRequest>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "types::NotifyRequest")]
-pub(crate) struct StoredNotifyRequest {
-    #[serde(with = "As::<StoredFeedKind>")]
-    event: types::FeedKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    channel: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "types::FeedKind", rename_all = "kebab-case")]
-pub(crate) enum StoredFeedKind {
-    Start,
-    End,
-    Fail,
-    Timeout,
-    #[serde(rename = "oom")]
-    OutOfMemory,
-    Stall,
-    Requeue,
-    Reclaim,
-    NodeLost,
-    NodeBack,
-    GpuFenced,
-    GpuBack,
-}
-
 shape_of! {
     StoredFeedEvent => types::FeedEvent,
     StoredFeedJob => types::FeedJob,
-    StoredNotifyRequest => types::NotifyRequest,
-    StoredFeedKind => types::FeedKind,
 }

@@ -1,4 +1,5 @@
-//! Samples of what scripts and files give a job: a label, files for its output, requests for messages, and entries.
+//! Samples of what scripts and files give a job: a label, files for its output, requests for messages, and
+//! entries.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
