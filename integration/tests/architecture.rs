@@ -107,6 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cohabit-web", &["cohabit-client", "cohabit-console"]),
+    ("cohabit-notify", &["cohabit-client", "cohabit-console", "cohabit-settings"]),
     ("cohabit-training", &[]),
     (
         "cohabit-cli",
@@ -122,6 +123,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-lab",
             "cohabit-training",
             "cohabit-web",
+            "cohabit-notify",
         ],
     ),
     (

@@ -29,11 +29,16 @@ pub(crate) async fn connect_to_wait(flags: &ConnectionArguments) -> Result<Clien
 
 /// The settings, with these flags first.
 pub(crate) fn read_settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
+    config::read_settings(connection_flags(flags)?)
+}
+
+/// These flags as settings.
+pub(crate) fn connection_flags(flags: &ConnectionArguments) -> Result<RawSettings, CommandError> {
     let mut written = RawSettings::new();
     written.extend(flags.address.head.clone().map(|head| (SettingKey::Head, head)));
     written.extend(path_flag(SettingKey::TokenFile, flags.address.token_file.as_deref())?);
     written.extend(path_flag(SettingKey::State, flags.state.as_deref())?);
-    config::read_settings(written)
+    Ok(written)
 }
 
 /// A path flag as a setting.

@@ -141,6 +141,7 @@ pub(crate) fn specify(
         output,
         partition: job.partition.clone(),
         entries,
+        notify: job.notify.iter().flat_map(|argument| argument.0.clone()).collect(),
     })
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cohabit_types::{
     Array, Bytes, CodeSnapshot, Command, ComputeLimit, Dependency, DependencyKind, EnforcementRequirement,
-    Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Sharing, Signal, Slowdown,
-    StallAction, StallPolicy, Time, WarningSignal,
+    Entrypoint, FeedKind, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, NotifyRequest, Sharing,
+    Signal, Slowdown, StallAction, StallPolicy, Time, WarningSignal,
 };
 
 use crate::{Client, Error, JobHandle, Submission};
@@ -296,6 +296,13 @@ impl JobBuilder {
     /// share.
     pub fn checkpoint(mut self, folder: impl Into<String>) -> JobBuilder {
         self.spec.checkpoint = Some(folder.into());
+        self
+    }
+
+    /// Tells its user of this event, by the channel of this name, which the admins have set up, or by the
+    /// default one. Can be given several times.
+    pub fn notify(mut self, event: FeedKind, channel: Option<&str>) -> JobBuilder {
+        self.spec.notify.push(NotifyRequest { event, channel: channel.map(str::to_owned) });
         self
     }
 

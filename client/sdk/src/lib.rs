@@ -57,6 +57,7 @@ mod client;
 mod code;
 mod connect;
 mod error;
+mod feed;
 mod job;
 mod link;
 mod list;

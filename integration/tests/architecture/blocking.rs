@@ -10,13 +10,14 @@ use crate::workspace::{Workspace, direct, root_file};
 
 /// Crates with async code that runs for long. A command of the command line ends soon, and waits for nothing
 /// else meanwhile.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "cohabit-head",
     "cohabit-worker-daemon",
     "cohabit-executor",
     "cohabit-client",
     "cohabit-net",
     "cohabit-web",
+    "cohabit-notify",
     "cohabit",
 ];
 

@@ -25,6 +25,7 @@ mod jobs;
 mod kit;
 mod logs;
 mod metrics;
+mod notify;
 mod preemption;
 mod profile;
 mod resources;

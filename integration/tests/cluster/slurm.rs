@@ -18,7 +18,7 @@ fn script(cluster: &Cluster, name: &str, text: &str) -> String {
 fn a_script_runs_with_slurms_variables_and_writes_the_files_it_names() {
     let cluster = Cluster::start(&["host:4"]);
     std::fs::create_dir(cluster.folder().join("logs")).unwrap();
-    let text = "#!/bin/sh\n#SBATCH --job-name=re --partition=gpu,long --qos=high --mail-type=END\n\
+    let text = "#!/bin/sh\n#SBATCH --job-name=re --partition=gpu,long --qos=high --mail-user=ada\n\
                 #SBATCH --output=logs/%x-%4j.out --error=logs/%x.err --cpus-per-task=1 --ntasks=1\n\
                 #SBATCH --frobnicate 3\n\
                 echo out $SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_JOB_PARTITION $SLURM_CPUS_PER_TASK $SLURM_NTASKS\n\
@@ -27,7 +27,7 @@ fn a_script_runs_with_slurms_variables_and_writes_the_files_it_names() {
     let submitted = cluster.run(&["submit", "--output", "quiet", &path]);
     assert_eq!(submitted.code, 0, "{}", submitted.stderr);
     for line in
-        ["re.sh:2: --qos has no effect", "re.sh:2: --mail-type has no effect", "re.sh:4: --frobnicate"]
+        ["re.sh:2: --qos has no effect", "re.sh:2: --mail-user has no effect", "re.sh:4: --frobnicate"]
     {
         assert!(submitted.stderr.contains(line), "{line}: {}", submitted.stderr);
     }

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::job_name::{check_name, default_name};
+use crate::notify_request::check_requests;
 use crate::{
-    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, OutputFiles, RetryPolicy,
-    Span, Spread, StallPolicy, Stop, Time,
+    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, NotifyRequest, OutputFiles,
+    RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -78,6 +79,9 @@ pub struct JobSpec {
     /// A text for each member, if it is an array from a file; empty otherwise.
     #[serde(default)]
     pub entries: Vec<String>,
+    /// What its user wants to be told about it.
+    #[serde(default)]
+    pub notify: Vec<NotifyRequest>,
 }
 
 /// How the ranks of an attempt are started.
@@ -179,6 +183,7 @@ impl JobSpec {
             output: OutputFiles::default(),
             partition: None,
             entries: Vec::new(),
+            notify: Vec::new(),
         }
     }
 
@@ -206,6 +211,7 @@ impl JobSpec {
         self.check_time_rules()?;
         self.output.check()?;
         self.array.as_ref().map_or(Ok(()), Array::check)?;
+        check_requests(&self.notify)?;
         self.check_entries()
     }
 

@@ -2,8 +2,8 @@
 
 use crate::{
     ApplicationWork, Cause, CheckpointResult, Command, Enforcement, Entrypoint, JobEvent, JobEventKind,
-    JobLabels, JobRecord, JobSpec, ModelDescription, Outcome, OutputFiles, RankRecord, RunnerWork,
-    TrainingSpec,
+    JobLabels, JobRecord, JobSpec, ModelDescription, NotifyRequest, Outcome, OutputFiles, RankRecord,
+    RunnerWork, TrainingSpec,
 };
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
@@ -48,6 +48,7 @@ impl JobSpec {
             output,
             partition,
             entries,
+            notify,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
         let texts =
@@ -59,6 +60,7 @@ impl JobSpec {
             + environment.iter().map(|(name, value)| item(name) + item(value)).sum::<usize>()
             + ranges * 2 * ITEM
             + entries.iter().map(|entry| item(entry) + size_of::<String>()).sum::<usize>()
+            + notify.iter().map(NotifyRequest::weight).sum::<usize>()
             + depends_on.len() * DEPENDENCY
             + model.as_ref().map_or(0, ModelDescription::weight)
     }
@@ -110,6 +112,12 @@ impl JobRecord {
         }
         self.labels.brief();
         self
+    }
+}
+
+impl NotifyRequest {
+    fn weight(&self) -> usize {
+        size_of::<NotifyRequest>() + self.channel.as_ref().map_or(0, |name| item(name))
     }
 }
 
@@ -262,7 +270,7 @@ const fn item(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Array, Dependency, DependencyKind, IndexRange, JobId, PipelineStage, RunnerRole};
+    use crate::{Array, Dependency, DependencyKind, FeedKind, IndexRange, JobId, PipelineStage, RunnerRole};
 
     type Lengthening = Box<dyn Fn(&mut JobSpec, String)>;
 
@@ -286,6 +294,9 @@ mod tests {
             Box::new(|spec, text| spec.entries = vec![text]),
             Box::new(|spec, text| spec.entries = vec![String::new(); text.len() / size_of::<String>()]),
             Box::new(|spec, text| spec.partition = Some(text)),
+            Box::new(|spec, text| {
+                spec.notify = vec![NotifyRequest { event: FeedKind::End, channel: Some(text) }];
+            }),
             Box::new(|spec, text| spec.output.stdout = Some(text)),
             Box::new(|spec, text| spec.output.stderr = Some(text)),
             Box::new(|spec, text| drop(spec.environment.insert(text, String::new()))),

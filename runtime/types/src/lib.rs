@@ -17,6 +17,8 @@ mod content_hash;
 mod counted;
 mod device;
 mod entrypoint;
+mod feed;
+mod feed_kind;
 mod format_version;
 mod head_status;
 pub mod hex;
@@ -38,6 +40,7 @@ mod metric_series;
 mod model_description;
 mod node;
 mod node_drain;
+mod notify_request;
 mod order;
 mod outcome;
 mod output_files;
@@ -82,6 +85,8 @@ pub use device::{
     Mig, PeerPath, SharingLimits,
 };
 pub use entrypoint::{Command, Entrypoint};
+pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob};
+pub use feed_kind::FeedKind;
 pub use format_version::{FormatVersion, NewerVersion};
 pub use head_status::{HeadStatus, TokenFileStatus};
 pub use host_share::HostShare;
@@ -110,6 +115,7 @@ pub use node::{
     LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
 pub use node_drain::{DrainRequest, NodeDrain};
+pub use notify_request::{NotifyRequest, check_channel_name};
 pub use order::{Order, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use output_files::OutputFiles;

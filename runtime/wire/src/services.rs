@@ -8,10 +8,10 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
-    DrainRequest, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice,
-    Models, NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    DrainRequest, DryRun, Explanation, Feed, FeedCursor, Filter, HeadStatus, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal,
+    RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -91,6 +91,9 @@ pub trait ClientService {
     async fn head_problems() -> Result<Vec<String>, Refusal>;
     /// Jobs of all users that have changed since, the earliest change first; where to begin without a cursor.
     async fn job_updates(after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal>;
+    /// What is worth telling of what has happened since: to admins of everything, to users of their jobs. A
+    /// long poll, which may end with nothing; where to begin, at once, without a cursor.
+    async fn feed(after: Option<FeedCursor>) -> Result<Feed, Refusal>;
     /// The metrics of a rank over its steps, for the user of its job and admins.
     async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
 }

@@ -32,6 +32,7 @@ mod dependency_graph;
 mod dry_run;
 mod expected_times;
 mod explain;
+mod feed;
 mod forecasts;
 mod gpu_faults;
 mod handle;

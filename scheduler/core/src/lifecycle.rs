@@ -4,7 +4,8 @@
 //! out; `job_changes` holds what users ask for.
 
 use cohabit_types::{
-    JobEventKind, JobId, Notice, Order, Outcome, RankId, ReasonCode, Span, StartFailure, StopReason, Time,
+    FeedKind, JobEventKind, JobId, Notice, Order, Outcome, RankId, ReasonCode, Span, StartFailure,
+    StopReason, Time,
 };
 
 use crate::alarm::Alarm;
@@ -29,6 +30,7 @@ impl Transition<'_> {
         let (attempt, orders) = self.head.new_attempt(id, &planned, now);
         let placed = self.head.placed_event(id, &attempt, now, planned.why);
         let submission = self.head.submission_mut(id.number).expect("a job has a submission");
+        let is_first = submission.first_started_at.is_none();
         submission.first_started_at = submission.first_started_at.or(Some(now));
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
@@ -42,6 +44,9 @@ impl Transition<'_> {
         self.change_status(id, |job| job.status = JobStatus::Running(Box::new(attempt)));
         for (key, order) in orders {
             self.effect(Effect::SendOrder(key, Order::Run(Box::new(order))));
+        }
+        if is_first && id.index.is_some() {
+            self.tell_array_start(id.number);
         }
     }
 
@@ -250,8 +255,12 @@ impl Transition<'_> {
         let limit = self.head.submissions[&id.number].spec.retry.limit;
         let failures = self.head.jobs[&id].own_failures;
         let (attempt, why) = (id.attempt(ended.attempt.number), ended.as_ref().effective_stop());
-        self.record_event(id, JobEventKind::Requeued { attempt, pause, failures, limit, why });
+        let requeued = JobEventKind::Requeued { attempt, pause, failures, limit, why };
+        let text = requeued.to_string();
+        self.record_event(id, requeued);
         self.wait_until(id, self.now + pause);
+        let is_reclaimed = why == Some(StopReason::Preempted);
+        self.tell_of_job(id, if is_reclaimed { FeedKind::Reclaim } else { FeedKind::Requeue }, text);
     }
 
     fn wait_until(&mut self, id: JobId, at: Time) {
@@ -312,6 +321,7 @@ impl Transition<'_> {
     /// Publishes the final record of a job, or of an array as a whole.
     pub(crate) fn publish_end(&mut self, id: JobId) {
         if let Some(record) = self.head.at(self.now).record(id) {
+            self.tell_end(&record);
             self.effect(Effect::Publish(id, Notice::Ended(Box::new(record))));
         }
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use cohabit_types::{
     AttemptId, AttemptProgress, Cause, CheckpointResult, CheckpointSource, Condition, DeviceId,
-    DeviceTelemetry, Enforcement, HeldRank, HeldRankPhase, Inventory, JobEventKind, JobId, NodeId, Order,
-    Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time, WorkerKey,
+    DeviceTelemetry, Enforcement, FeedKind, HeldRank, HeldRankPhase, Inventory, JobEventKind, JobId, NodeId,
+    Order, Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time, WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -26,12 +26,18 @@ impl Transition<'_> {
             return;
         }
         let was_gone = known.is_some_and(|node| node.key().is_none());
+        let was_lost = known.is_some_and(Node::is_lost);
+        let fenced = known.map(Node::fenced).unwrap_or_default();
         let had_ports = known.is_some_and(Node::has_application_ports);
         if let Some(older) = known.and_then(Node::key) {
             self.effect(Effect::Close(older, "the worker opened a newer link".into()));
         }
         let may_hold_less = self.head.may_hold_less(key.node, &inventory);
         self.link_up(key, &inventory);
+        if was_lost {
+            self.tell_of_node(key.node, FeedKind::NodeBack, "its worker is connected again".to_owned());
+        }
+        self.tell_fenced(key.node, &fenced);
         self.update_children(key.node, had_ports);
         self.cause = Cause::Node(self.head.nodes[&key.node].name.clone());
         let held: BTreeSet<RankId> = inventory.held_ranks.iter().map(|held| held.rank).collect();
@@ -173,6 +179,9 @@ impl Transition<'_> {
         self.cause = Cause::Node(name.clone());
         if is_lost && let Some(node) = self.node_mut(id) {
             node.link = NodeLink::Lost(key);
+            let text =
+                format!("nothing was heard of its worker for {unreachable_for}: its jobs are given up");
+            self.tell_of_node(id, FeedKind::NodeLost, text);
         }
         for (job, limit) in given_up {
             self.give_up(job, id, &format!("node {name} was unreachable for {limit}"));
@@ -271,8 +280,10 @@ impl Transition<'_> {
     }
 
     fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
+        let fenced = self.head.nodes.get(&id).map(Node::fenced).unwrap_or_default();
         let node = self.node_mut(id);
         if node.is_some_and(|node| node.set_condition(device, condition)) {
+            self.tell_fenced(id, &fenced);
             self.update_account_keys();
             self.head.replan_needed = true;
         }
@@ -295,6 +306,7 @@ impl Transition<'_> {
         self.clear_node_problem(node);
         self.record_event(id, JobEventKind::Started(rank));
         self.changed(id);
+        self.tell_start(id);
     }
 
     /// Notes what the report on the end of a live rank says besides how it ended.
@@ -314,8 +326,11 @@ impl Transition<'_> {
     fn stalled(&mut self, attempt: AttemptId, quiet_for: Span, step: Option<u64>) {
         let latest = self.head.jobs[&attempt.job].events.iter().rev().find_map(|event| event.kind.stall());
         if latest.is_none_or(|(known, _, known_step)| (known, known_step) != (attempt, step)) {
-            self.record_event(attempt.job, JobEventKind::Stalled { attempt, quiet_for, step });
+            let stalled = JobEventKind::Stalled { attempt, quiet_for, step };
+            let text = stalled.to_string();
+            self.record_event(attempt.job, stalled);
             self.changed(attempt.job);
+            self.tell_of_job(attempt.job, FeedKind::Stall, text);
         }
     }
 

@@ -239,8 +239,8 @@ fn open(options: &HeadOptions) -> Result<OpenState, HeadError> {
     Ok(OpenState { state, identity, access: AccessStores { tokens, credentials, applications } })
 }
 
-/// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits and archived jobs that it
-/// misses.
+/// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits, archived jobs and entries
+/// of the feed that it misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover_and_upgrade(&path, &mut journal)?;
@@ -252,7 +252,9 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     // So does an archived part.
     let archived = std::mem::take(&mut recovered.archived).into_iter();
     let archived = archived.map(|part| JournalWrite::Archive(Box::new(part)));
-    journal.commit(&missed.chain([misfits]).chain(archived).collect::<Vec<_>>())?;
+    // And an entry of the feed.
+    let told = std::mem::take(&mut recovered.told).into_iter().map(JournalWrite::Feed);
+    journal.commit(&missed.chain([misfits]).chain(archived).chain(told).collect::<Vec<_>>())?;
     let ended = history.newest(MAX_TRAINING_JOBS)?;
     let (estimates, ended_runs) = (Estimates::learned_from(&ended), ended_runs(&ended));
     let past = PastObservations::read(&history, &recovered.head, solos)?;
@@ -324,6 +326,7 @@ async fn run(
         watchers,
         updates,
         history,
+        feed: journal.feed.clone(),
         tokens: access.tokens,
         credentials: access.credentials,
         checkpoint_directory: options.checkpoints.directory_of_jobs(&cluster),

@@ -18,6 +18,7 @@ mod commit;
 mod dry_run;
 mod durability;
 mod effects;
+mod feed;
 mod forecast_cache;
 mod log_line;
 mod message;
@@ -50,6 +51,8 @@ pub(crate) use state::{Driver, DriverParts};
 pub(crate) const CAPACITY: usize = 1_024;
 /// How often old rows of the history are deleted.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(3_600);
+/// How long the feed keeps what it tells.
+const FEED_RETENTION: Span = Span::from_secs(7 * 86_400);
 
 impl Actor for Driver {
     type Message = Message;
@@ -327,6 +330,7 @@ impl Driver {
         let history = now - self.parts.history_retention;
         // The head forgets archived jobs in steps of a sixtieth of the retention.
         let archive = now - (retention + Span::from_micros(retention.as_micros() / 30));
-        self.history.push(JournalWrite::Prune { history, archive });
+        let feed = now - FEED_RETENTION;
+        self.history.push(JournalWrite::Prune { history, archive, feed });
     }
 }

@@ -1,12 +1,14 @@
 //! The history: jobs that ended, how fast they ran beside others, and which of them did not fit together, as
 //! tables that people may query. It keeps them for longer than the head keeps them in memory. What the head
-//! itself needs of jobs that have left its memory is in the archive, a table beside them.
+//! itself needs of jobs that have left its memory is in the archive, a table beside them, and so
+//! is the feed: what people may want to be told.
 //!
-//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`, `misfits`, `archive`).
-//! Each read opens a connection of its own (`read`), so a long query of one user never delays the head. The
-//! tables are in `journal/schema/*.sql`.
+//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`, `misfits`, `archive`,
+//! `feed`). Each read opens a connection of its own (`read`), so a long query of one user never delays the
+//! head. The tables are in `journal/schema/*.sql`.
 
 mod archive;
+mod feed;
 mod misfits;
 mod read;
 mod rows;
@@ -16,6 +18,7 @@ mod samples;
 mod tests;
 
 pub(crate) use archive::{ArchivedContent, insert as archive, prune as prune_archive};
+pub(crate) use feed::{FeedPosition, FeedWrite, insert as insert_feed, prune as prune_feed};
 pub(crate) use misfits::insert as insert_misfits;
 pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};

@@ -2,9 +2,10 @@
 //!
 //! Replay goes through [`Head::handle`], as every event does; no second code restores state. The effects are
 //! dropped: workers that join again say what runs, and clients ask again. Only what goes to the history is
-//! kept, which may have missed it: records of jobs that ended, misfits, and archived jobs.
+//! kept, which may have missed it: records of jobs that ended, misfits, archived jobs, and the feed.
 
 use std::num::NonZero;
+use std::ops::RangeFrom;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::thread;
@@ -14,6 +15,7 @@ use cohabit_scheduler_core::{ArchivedPart, Effect, Head, MemoryMisfit, SnapshotP
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
+use crate::history::FeedWrite;
 use crate::journal::{EncodedPart, Journal, JournalEntry, LoadedSnapshot, PartDecodeError, SqliteJournal};
 use crate::replay_watch::{ReplayNote, ReplayNoteFile, ReplayWatch, SUSPECTED_AFTER};
 use crate::sql::{corrupt, undecodable};
@@ -37,6 +39,8 @@ pub(crate) struct RecoveredHead {
     pub(crate) misfits: Vec<MemoryMisfit>,
     /// Parts of submissions that were archived after the snapshot, the earliest first.
     pub(crate) archived: Vec<ArchivedPart>,
+    /// What the events after the snapshot added to the feed.
+    pub(crate) told: Vec<FeedWrite>,
     /// How many events were replayed after the snapshot.
     pub(crate) replayed: u64,
 }
@@ -103,8 +107,16 @@ pub(crate) fn recover(
         Some(snapshot) => (decode_snapshot(path, &snapshot)?, snapshot.sequence, snapshot.at),
         None => (Head::new(), 0, Time::EPOCH),
     };
-    let mut recovered =
-        RecoveredHead { head, sequence, last, ended: vec![], misfits: vec![], archived: vec![], replayed: 0 };
+    let mut recovered = RecoveredHead {
+        head,
+        sequence,
+        last,
+        ended: vec![],
+        misfits: vec![],
+        archived: vec![],
+        told: vec![],
+        replayed: 0,
+    };
     for (sequence, entry) in loaded.tail {
         begins(sequence);
         recovered.replay(entry).map_err(|()| {
@@ -123,16 +135,22 @@ impl RecoveredHead {
         self.last = entry.at;
         self.sequence += 1;
         self.replayed += 1;
-        effects.into_iter().for_each(|effect| self.keep(effect));
+        let mut ordinals = 0..;
+        effects.into_iter().for_each(|effect| self.keep(effect, &mut ordinals));
         Ok(())
     }
 
     /// Keeps what goes to the history.
-    fn keep(&mut self, effect: Effect) {
+    fn keep(&mut self, effect: Effect, ordinals: &mut RangeFrom<u32>) {
         match effect {
             Effect::Publish(_, Notice::Ended(record)) => self.ended.push(*record),
             Effect::RecordMisfit(misfit) => self.misfits.push(misfit),
             Effect::Archive(part) => self.archived.push(*part),
+            Effect::AddToFeed(event) => {
+                let writes =
+                    ordinals.next().map(|ordinal| FeedWrite { sequence: self.sequence, ordinal, event });
+                self.told.extend(writes);
+            }
             Effect::Publish(_, Notice::Changed(_))
             | Effect::SendOrder(..)
             | Effect::Answer(..)

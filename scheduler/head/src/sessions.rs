@@ -12,6 +12,7 @@ mod checkpoints;
 mod client;
 mod code;
 mod context;
+mod feed;
 mod inspection;
 mod lookup;
 mod nodes;

@@ -8,11 +8,11 @@ use cohabit_journal::{encode_head, encode_part};
 use cohabit_policy::{Action, Plan, View, first_come_first_served};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
-    AttemptRecord, Bytes, ClientRequestId, ColocationSample, Demand, Device, DeviceId, DeviceKind,
-    Incarnation, Inventory, Isolation, JobId, JobLabels, JobRecord, JobSpec, JobState, LinkBandwidths,
-    NodeId, Outcome, Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode,
-    Report, Request, Role, Share, SharingLimits, SharingStrategy, Span, Submit, Time, TrainingSpec,
-    WorkerKey,
+    AttemptRecord, Bytes, ClientRequestId, ColocationSample, Demand, Device, DeviceId, DeviceKind, FeedEvent,
+    FeedJob, FeedKind, Incarnation, Inventory, Isolation, JobId, JobLabels, JobRecord, JobSpec, JobState,
+    LinkBandwidths, NodeId, Outcome, Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement,
+    ReasonCode, Report, Request, Role, Share, SharingLimits, SharingStrategy, Span, Submit, Time,
+    TrainingSpec, WorkerKey,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -155,6 +155,28 @@ pub(crate) fn planned(ticket: u64, job: &str) -> Event {
 pub(crate) fn ended(rank: &str, outcome: Outcome) -> Event {
     let rank: RankId = rank.parse().unwrap();
     Event::Report(key(), Report::Ended { rank, outcome, stopped: None, progress: None, at: at(0) })
+}
+
+/// The start of a job of this user.
+pub(crate) fn feed_event(at: Time, user: &str) -> FeedEvent {
+    let job = FeedJob {
+        id: JobId::new(1),
+        name: "train".into(),
+        user: user.into(),
+        state: JobState::Running,
+        reason_code: ReasonCode::Running,
+        reason: String::new(),
+        attempt: 1,
+        exit_code: None,
+        signal: None,
+        nodes: vec!["box".into()],
+        array: None,
+        submitted_at: at,
+        started_at: Some(at),
+        ended_at: None,
+        requests: vec![],
+    };
+    FeedEvent { at, kind: FeedKind::Start, job: Some(job), node: None, device: None, text: "it runs".into() }
 }
 
 /// One job from its submission to its end, in seven events.

@@ -6,6 +6,7 @@ mod broken_state;
 mod checkpoints;
 mod code;
 mod colocation;
+mod feed;
 mod history;
 mod hostile_requests;
 mod jobs;

@@ -18,6 +18,7 @@
 
 mod error;
 mod event;
+mod feed;
 mod format;
 mod record;
 mod shape;
@@ -31,6 +32,7 @@ mod tests;
 
 pub use error::JournalDecodeError;
 pub use event::{decode_event, encode_event, is_journaled};
+pub use feed::{decode_feed_event, encode_feed_event};
 pub use format::FORMAT;
 pub use record::{decode_record, encode_record};
 pub use snapshot::{DecodedHead, decode_head, decode_part, encode_head, encode_part};

@@ -18,10 +18,12 @@
 mod checkpoints;
 mod config;
 mod device;
+mod feed;
 mod job;
 mod job_event;
 mod model;
 mod node;
+mod notify;
 mod outcome;
 mod record;
 mod report;
@@ -34,12 +36,14 @@ pub(crate) use device::{
     StoredCondition, StoredDevice, StoredEnforcement, StoredIsolation, StoredLinkBandwidths,
     StoredSharingLimits,
 };
+pub(crate) use feed::StoredFeedEvent;
 pub(crate) use job::{StoredCodeSnapshot, StoredDemand, StoredJobSpec, StoredOutputFiles};
 pub(crate) use job_event::StoredJobEvent;
 pub(crate) use model::StoredModelDescription;
 pub(crate) use node::{StoredHostShare, StoredInventory, StoredPlacement, StoredWorkerKey};
+pub(crate) use notify::{StoredFeedKind, StoredNotifyRequest};
 pub(crate) use outcome::{StoredOutcome, StoredProgress};
-pub(crate) use record::StoredJobRecord;
+pub(crate) use record::{StoredArraySummary, StoredJobRecord};
 pub(crate) use report::StoredReport;
 pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
 pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};

@@ -5,6 +5,7 @@
 //! those of a new format.
 
 pub(crate) mod archived_array;
+mod feed_samples;
 mod record_samples;
 mod samples;
 mod script_samples;
@@ -14,8 +15,8 @@ use std::collections::BTreeSet;
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    Bandwidth, Bytes, ClientRequestId, Demand, DeviceId, Incarnation, JobEvent, JobId, JobRecord, NodeId,
-    PlanRequestId, Report, Request, Share, Signal, Slowdown, Span, Time, WorkerKey,
+    Bandwidth, Bytes, ClientRequestId, Demand, DeviceId, FeedEvent, Incarnation, JobEvent, JobId, JobRecord,
+    NodeId, PlanRequestId, Report, Request, Share, Signal, Slowdown, Span, Time, WorkerKey,
 };
 use serde_json::{json, to_value};
 use serde_with::de::DeserializeAsWrap;
@@ -24,13 +25,15 @@ use uuid::Uuid;
 
 use crate::stored::StoredJobEvent;
 use crate::{
-    FORMAT, JournalDecodeError, decode_event, decode_record, encode_event, encode_record, is_journaled,
+    FORMAT, JournalDecodeError, decode_event, decode_feed_event, decode_record, encode_event,
+    encode_feed_event, encode_record, is_journaled,
 };
 
 const EVENTS_1: &str = include_str!("../tests/golden/events-1.jsonl");
 const EVENTS_5: &str = include_str!("../tests/golden/events-5.jsonl");
 const EVENTS_6: &str = include_str!("../tests/golden/events-6.jsonl");
 const JOB_EVENTS: &str = include_str!("../tests/golden/job-events.jsonl");
+const FEED: &str = include_str!("../tests/golden/feed.jsonl");
 const RECORDS: &str = include_str!("../tests/golden/records.jsonl");
 
 fn encode_job_event(event: &JobEvent) -> String {
@@ -92,6 +95,12 @@ fn records_of_the_history_are_read_and_written() {
 }
 
 #[test]
+fn events_of_the_feed_are_read_and_written() {
+    let encode = |event: &FeedEvent| encode_feed_event(event).unwrap();
+    assert_lines(FEED, &feed_samples::feed_events(), encode, |line| decode_feed_event(line).unwrap());
+}
+
+#[test]
 fn events_that_never_enter_a_journal_are_refused() {
     let worker = WorkerKey { node: NodeId(Uuid::nil()), incarnation: Incarnation(1) };
     for report in [Report::Progress(vec![]), Report::Telemetry(vec![]), Report::ColocationSamples(vec![])] {
@@ -143,8 +152,20 @@ fn ids_times_and_amounts_keep_their_text() {
 fn every_field_of_a_stored_shape_has_a_shape_or_is_an_id_a_time_or_an_amount() {
     let source =
         |path: &str| std::fs::read_to_string(format!("{}/src/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let files =
-        ["config", "device", "job", "job_event", "model", "node", "outcome", "record", "report", "request"];
+    let files = [
+        "config",
+        "device",
+        "feed",
+        "job",
+        "job_event",
+        "model",
+        "node",
+        "notify",
+        "outcome",
+        "record",
+        "report",
+        "request",
+    ];
     let files = files.map(|name| format!("stored/{name}.rs")).into_iter().chain(["snapshot/v6.rs".into()]);
     let sources: Vec<(String, String)> = files.map(|path| (source(&path), path)).collect();
     let shaped: BTreeSet<&str> = sources
@@ -176,5 +197,9 @@ fn write_the_golden_files() {
     let lines: Vec<String> =
         samples::events().iter().map(|event| encode_event(event).unwrap() + "\n").collect();
     let path = format!("{}/tests/golden/events-{FORMAT}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    std::fs::write(path, lines.concat()).unwrap();
+    let feed = feed_samples::feed_events();
+    let lines: Vec<String> = feed.iter().map(|event| encode_feed_event(event).unwrap() + "\n").collect();
+    let path = format!("{}/tests/golden/feed.jsonl", env!("CARGO_MANIFEST_DIR"));
     std::fs::write(path, lines.concat()).unwrap();
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
-    DrainRequest, DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken,
-    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage,
-    LogChunk, LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role, RunnerRole, RunnerWork, Share,
-    SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    DrainRequest, DryRun, Entrypoint, Explanation, Feed, FeedCursor, Filter, FollowMode, GpuRequest,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
+    JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice,
+    Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role,
+    RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -525,6 +525,10 @@ impl ClientService for FakeHead {
     }
 
     async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        not_here()
+    }
+
+    async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
         not_here()
     }
 

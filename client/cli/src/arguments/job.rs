@@ -10,7 +10,7 @@ use cohabit_client::types::{
 
 use crate::completion;
 use crate::values::{
-    self, AmountRange, BeginTime, DependencyArgument, EnvArgument, ExportArgument, NodeCount,
+    self, AmountRange, BeginTime, DependencyArgument, EnvArgument, ExportArgument, NodeCount, NotifyArgument,
 };
 
 /// The headings of flags in the help of `submit` and `run`, in this order.
@@ -150,6 +150,11 @@ pub(crate) struct JobArguments {
     /// Also write standard error to this file, with the patterns of --stdout
     #[arg(help_heading = OUTPUT, long, value_name = "FILE")]
     pub(crate) stderr: Option<PathBuf>,
+    /// Send a message on these events, by a channel that the admins have set up [default: their default one]:
+    /// end,fail,stall@CHANNEL; the events are start, end, fail, timeout, oom, stall, requeue, reclaim
+    #[arg(help_heading = OUTPUT)]
+    #[arg(long, value_name = "EVENTS[@CHANNEL]", value_parser = values::parse_notify)]
+    pub(crate) notify: Vec<NotifyArgument>,
     /// Variables copied from this shell, as in `#SBATCH --export`: ALL, NONE, K, K=V
     #[arg(help_heading = OUTPUT)]
     #[arg(long, value_name = "LIST", hide = true, value_parser = values::parse_export)]

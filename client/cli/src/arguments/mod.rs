@@ -15,6 +15,8 @@ mod job;
 mod jobs;
 mod metrics;
 mod models;
+#[cfg(feature = "notify")]
+mod notify;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
 mod slurm;
@@ -44,6 +46,8 @@ pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+#[cfg(feature = "notify")]
+pub(crate) use self::notify::NotifyArguments;
 #[cfg(all(feature = "head", feature = "worker"))]
 pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
 pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
@@ -151,6 +155,9 @@ pub(crate) enum Verb {
     /// Serve pages about the cluster to a browser on this machine
     #[cfg(feature = "web")]
     Web(WebArguments),
+    /// Tell people what happens on the cluster: by mail, chats and webhooks
+    #[cfg(feature = "notify")]
+    Notify(NotifyArguments),
     /// Replay a trace on a simulated cluster and compare scheduling policies
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
@@ -257,6 +264,8 @@ impl Verb {
             Verb::Service(_) => None,
             #[cfg(feature = "web")]
             Verb::Web(_) => None,
+            #[cfg(feature = "notify")]
+            Verb::Notify(_) => None,
             #[cfg(feature = "head")]
             Verb::Head(arguments) => arguments.verb.display(),
             #[cfg(all(feature = "head", feature = "worker"))]

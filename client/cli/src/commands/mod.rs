@@ -29,6 +29,8 @@ mod merged_logs;
 mod metrics;
 mod models;
 mod nodes;
+#[cfg(feature = "notify")]
+mod notify;
 mod objects;
 #[cfg(feature = "worker")]
 mod profile;
@@ -96,6 +98,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Top(arguments) => block_on(top::top(arguments)),
         #[cfg(feature = "web")]
         Verb::Web(arguments) => block_on(web::web(arguments)),
+        #[cfg(feature = "notify")]
+        Verb::Notify(arguments) => notify::notify(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         #[cfg(feature = "simulate")]
         Verb::Simulate(arguments) => cohabit_lab::simulate::run(&arguments),

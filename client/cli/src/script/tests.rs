@@ -72,7 +72,7 @@ fn lines_of_slurm_come_before_those_of_cohabit_which_override_them() {
 
 #[test]
 fn warnings_and_errors_name_all_their_lines() {
-    let text = "#!/bin/sh\n#SBATCH --qos=high\n#SBATCH -J a\n#SBATCH --mail-type=END --frob 3\n";
+    let text = "#!/bin/sh\n#SBATCH --qos=high\n#SBATCH -J a\n#SBATCH --mail-user=ada --frob 3\n";
     let warnings = script(text).directives(false).unwrap().warnings;
     let lines: Vec<&str> = warnings.iter().filter_map(|warning| warning.split(": ").next()).collect();
     assert_eq!(lines, ["train.sh:2", "train.sh:4", "train.sh:4"]);

@@ -175,6 +175,7 @@ impl SlurmRequest {
             SbatchKey::Begin => named("--begin", values::begin(value)),
             SbatchKey::Signal => self.signal(option, value),
             SbatchKey::Requeue => Ok(self.requeue(option)),
+            SbatchKey::MailType => self.mail_type(option, value),
             SbatchKey::CpusPerTask
             | SbatchKey::CpusPerGpu
             | SbatchKey::Mem
@@ -199,6 +200,17 @@ impl SlurmRequest {
             self.warn(option.line, format!("{}={value}: {why}", option.name));
         }
         Ok(vec!["--stop-signal".into(), signal.flag])
+    }
+
+    fn mail_type(&mut self, option: &GivenOption, value: &str) -> Result<Vec<String>, String> {
+        let wanted = values::mail_type(value)?;
+        if !wanted.without_effect.is_empty() {
+            let words = wanted.without_effect.join(",");
+            let why =
+                "Cohabit tells of start, end, fail, timeout, oom, stall, requeue and reclaim (--notify)";
+            self.warn(option.line, format!("{}: {words} has no effect: {why}", option.name));
+        }
+        Ok(wanted.events.map_or(Vec::new(), |events| vec!["--notify".into(), events]))
     }
 
     /// A job is queued again after its node was lost, or after `cohabit requeue`, whatever it asks for.

@@ -32,6 +32,7 @@ pub(crate) enum SbatchKey {
     /// `--requeue` or `--no-requeue`, whichever comes last.
     Requeue,
     Exclusive,
+    MailType,
 }
 
 /// An option that only the command line of `sbatch` can have.
@@ -68,8 +69,8 @@ const fn perhaps(short: char, long: &'static str, meaning: Meaning) -> (OptionNa
     (OptionName { value: ValueUse::Optional, ..name }, meaning)
 }
 
-const MAIL: Meaning = Meaning::Ignored(
-    "Cohabit sends no mail yet (--notify will): `cohabit wait` tells when the job has ended",
+const MAIL_USER: Meaning = Meaning::Ignored(
+    "the admins set the addresses: choose among their channels with `#COHABIT --notify end@CHANNEL`",
 );
 const ACCOUNTING: Meaning =
     Meaning::Ignored("Cohabit has no accounts and no QOS: remove it, or set --priority");
@@ -116,8 +117,8 @@ pub(super) const SBATCH_OPTIONS: &[(OptionName, Meaning)] = &[
     without(' ', "test-only", Meaning::Submission(SubmissionOption::TestOnly)),
     without('W', "wait", Meaning::Submission(SubmissionOption::Wait)),
     with(' ', "wrap", Meaning::Submission(SubmissionOption::Wrap)),
-    with(' ', "mail-type", MAIL),
-    with(' ', "mail-user", MAIL),
+    with(' ', "mail-type", Meaning::Job(SbatchKey::MailType)),
+    with(' ', "mail-user", MAIL_USER),
     with('A', "account", ACCOUNTING),
     with('q', "qos", ACCOUNTING),
     with(' ', "wckey", ACCOUNTING),

@@ -58,6 +58,10 @@ fn options_become_flags_with_the_same_meaning() {
         ("--partition=gpu,long", "--partition gpu,long"),
         ("--requeue", ""),
         ("--no-requeue", "--no-preemptible"),
+        ("--mail-type=END", "--notify end"),
+        ("--mail-type=begin,FAIL,TIME_LIMIT,ARRAY_TASKS", "--notify start,fail,timeout"),
+        ("--mail-type=ALL", "--notify start,end,requeue"),
+        ("--mail-type=NONE", ""),
     ] {
         assert_eq!(flags(slurm), ours, "{slurm}");
     }
@@ -100,8 +104,8 @@ fn resources_become_what_a_node_has_to_give() {
 #[test]
 fn what_has_no_effect_or_another_one_is_a_warning_with_what_to_do() {
     for (slurm, advice) in [
-        ("--mail-type=END", "--notify"),
-        ("--mail-user=ada@example.org", "cohabit wait"),
+        ("--mail-type=END,STAGE_OUT", "STAGE_OUT has no effect: Cohabit tells of start, end"),
+        ("--mail-user=ada@example.org", "--notify end@CHANNEL"),
         ("--qos=high", "--qos has no effect: Cohabit has no accounts and no QOS"),
         ("-A lab", "remove it, or set --priority"),
         ("--nodelist=n[1-3]", "the scheduler chooses the nodes"),

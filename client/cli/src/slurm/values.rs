@@ -193,3 +193,32 @@ pub(super) fn signal(value: &str) -> Result<SignalValue<'_>, String> {
         None => Ok(SignalValue { flag: signal.to_owned(), letters }),
     }
 }
+/// What a list of mail types asks for.
+#[derive(Debug, Default)]
+pub(super) struct MailTypes {
+    /// The events, as `--notify` takes them; none if it asks for none.
+    pub(super) events: Option<String>,
+    /// The types that nothing corresponds to.
+    pub(super) without_effect: Vec<String>,
+}
+
+/// `END,FAIL`, `ALL`, `NONE`.
+pub(super) fn mail_type(value: &str) -> Result<MailTypes, String> {
+    let (mut events, mut without_effect) = (Vec::new(), Vec::new());
+    for word in value.split(',') {
+        match word.to_ascii_uppercase().as_str() {
+            "NONE" => {}
+            "BEGIN" => events.push("start"),
+            "END" => events.push("end"),
+            "FAIL" => events.push("fail"),
+            "REQUEUE" => events.push("requeue"),
+            "TIME_LIMIT" => events.push("timeout"),
+            "ALL" => events.extend(["start", "end", "requeue"]),
+            kind @ ("INVALID_DEPEND" | "STAGE_OUT" | "TIME_LIMIT_90" | "TIME_LIMIT_80" | "TIME_LIMIT_50"
+            | "ARRAY_TASKS") => without_effect.push(kind.to_owned()),
+            _ => return Err(format!("'{word}' is not a type of mail: write for example BEGIN,END,FAIL")),
+        }
+    }
+    let events = Some(events.join(",")).filter(|events| !events.is_empty());
+    Ok(MailTypes { events, without_effect })
+}

@@ -48,6 +48,8 @@ fn settings_arrive_in_the_specification() {
         .iterations(1000)
         .checkpoint("/data/checkpoints")
         .hold()
+        .notify(FeedKind::End, Some("mail"))
+        .notify(FeedKind::Stall, None)
         .build()
         .unwrap();
     let spec = submission.spec();
@@ -71,6 +73,8 @@ fn settings_arrive_in_the_specification() {
     assert_eq!((spec.stop.grace, spec.preemptible), (Span::from_secs(10), true));
     assert_eq!((spec.group.as_deref(), spec.iterations), (Some("nightly"), Some(1000)));
     assert_eq!((spec.checkpoint.as_deref(), spec.held), (Some("/data/checkpoints"), true));
+    let requests: Vec<String> = spec.notify.iter().map(ToString::to_string).collect();
+    assert_eq!(requests, ["end@mail", "stall"]);
 }
 
 #[test]

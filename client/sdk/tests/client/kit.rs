@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSettings,
-    JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries,
-    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode,
-    RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Feed,
+    FeedCursor, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal,
+    RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -48,6 +48,7 @@ pub(crate) enum Call {
     HeadStatus,
     HeadProblems,
     JobUpdates(Option<UpdateCursor>),
+    Feed(Option<FeedCursor>),
     ReadMetrics(RankId),
     RevokeToken(String),
     ListModels,
@@ -74,6 +75,7 @@ pub(crate) enum Turn {
     Resolved(Vec<JobId>),
     Listed(ListPage),
     Updates(JobUpdates),
+    Feed(Feed),
     Jobs(Vec<JobRecord>),
     Explained(Explanation),
     DryRun(Box<DryRun>),
@@ -477,6 +479,12 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     async fn job_updates(self, _: Context, after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
         let turn = self.turn(Call::JobUpdates(after)).await?;
         let Turn::Updates(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn feed(self, _: Context, after: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        let turn = self.turn(Call::Feed(after)).await?;
+        let Turn::Feed(it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it)
     }
 

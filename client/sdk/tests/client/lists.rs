@@ -1,6 +1,8 @@
 //! Lists: page after page, no more than were asked for.
 
-use cohabit_client::types::{Filter, JobId, JobRecord, JobState, JobUpdates, ListPage, UpdateCursor};
+use cohabit_client::types::{
+    Feed, FeedCursor, FeedGap, Filter, JobId, JobRecord, JobState, JobUpdates, ListPage, Time, UpdateCursor,
+};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::kit::{Call, Cluster, Turn, record};
@@ -60,4 +62,14 @@ async fn updates_are_asked_for_from_the_cursor_on() {
     let found = cluster.client_of(head.address).job_updates(Some(UpdateCursor { position: 1, ..next })).await;
     assert_eq!(found.unwrap(), updates);
     assert_eq!(head.calls(), [Call::JobUpdates(Some(UpdateCursor { position: 1, ..next }))]);
+}
+
+#[tokio::test]
+async fn the_feed_is_asked_for_from_the_cursor_on() {
+    let cluster = Cluster::new();
+    let next = FeedCursor { number: 3, at: Time::from_micros(9) };
+    let feed = Feed { gap: FeedGap::Entries(2), entries: Vec::new(), next, more: false };
+    let head = cluster.head([Turn::Feed(feed.clone())]).await;
+    assert_eq!(cluster.client_of(head.address).feed(Some(FeedCursor::START)).await.unwrap(), feed);
+    assert_eq!(head.calls(), [Call::Feed(Some(FeedCursor::START))]);
 }

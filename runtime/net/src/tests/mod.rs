@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
-    ContentPiece, DrainRequest, DryRun, Explanation, Filter, FollowMode, HeadStatus, Incarnation, Inventory,
-    Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
-    JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries, ModelChoice,
-    Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker,
-    Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, WorkerKey,
+    ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Filter, FollowMode, HeadStatus,
+    Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal,
+    RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord,
+    UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -274,6 +275,10 @@ impl ClientService for ClientHandler {
     }
 
     async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+        Err(unasked())
+    }
+
+    async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
         Err(unasked())
     }
 

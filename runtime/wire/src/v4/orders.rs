@@ -151,6 +151,7 @@ impl From<JobSpec> for types::JobSpec {
             output: types::OutputFiles::default(),
             partition: None,
             entries: Vec::new(),
+            notify: Vec::new(),
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -187,6 +188,7 @@ impl From<types::JobSpec> for JobSpec {
             output: _,
             partition: _,
             entries: _,
+            notify: _,
             ..
         } = spec;
         JobSpec {
@@ -342,7 +344,7 @@ mod tests {
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
-                        partition or entries, no checkpoints elsewhere, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 12, "{left_out}");
+                        partition, entries or messages, no checkpoints elsewhere, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 13, "{left_out}");
     }
 }

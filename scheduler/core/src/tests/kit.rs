@@ -3,9 +3,9 @@
 use cohabit_policy::{CompletedRun, JobFeatures, PastRuns, Policy, View, forecast, parse_policy};
 use cohabit_types::{
     Array, Bytes, ChangeResult, ClientRequestId, ColocationSlowdown, Demand, Device, DeviceId, DeviceKind,
-    GpuRequest, HeldRank, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord,
-    JobSpec, JobState, LinkBandwidths, NodeId, Notice, Order, Outcome, Principal, RankId, Reply, Report,
-    Request, Role, RunOrder, Share, SharingLimits, Span, StopReason, Submit, Time, WorkerKey,
+    FeedEvent, GpuRequest, HeldRank, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId,
+    JobRecord, JobSpec, JobState, LinkBandwidths, NodeId, Notice, Order, Outcome, Principal, RankId, Reply,
+    Report, Request, Role, RunOrder, Share, SharingLimits, Span, StopReason, Submit, Time, WorkerKey,
 };
 use uuid::Uuid;
 
@@ -24,6 +24,8 @@ pub(crate) struct TestHead {
     /// What the policy says about jobs on the same devices.
     slowdowns: Vec<ColocationSlowdown>,
     effects: Vec<Effect>,
+    /// What was added to the feed.
+    feed: Vec<FeedEvent>,
 }
 
 pub(crate) fn ada() -> Principal {
@@ -106,6 +108,7 @@ impl TestHead {
             past_runs: PastRuns::default(),
             slowdowns: Vec::new(),
             effects: Vec::new(),
+            feed: Vec::new(),
         };
         let config = Config { lost_after: Span::from_secs(60), node_failures: 2, ..Config::default() };
         test.event(Event::HeadStarted(config));
@@ -124,6 +127,9 @@ impl TestHead {
         self.events.push((self.now, event.clone()));
         let changed = self.head.handle(self.now, event, &mut self.effects);
         self.tracker.note(changed);
+        let added = self.effects.extract_if(.., |effect| matches!(effect, Effect::AddToFeed(_)));
+        let event = |effect| if let Effect::AddToFeed(event) = effect { Some(*event) } else { None };
+        self.feed.extend(added.filter_map(event));
         self.head.check().unwrap();
     }
 
@@ -256,6 +262,11 @@ impl TestHead {
             _ => None,
         };
         effects.into_iter().filter_map(end).collect()
+    }
+
+    /// What was added to the feed since the last call.
+    pub(crate) fn feed(&mut self) -> Vec<FeedEvent> {
+        std::mem::take(&mut self.feed)
     }
 
     pub(crate) fn effects(&mut self) -> Vec<Effect> {

@@ -10,6 +10,7 @@ mod checkpoints;
 mod colocation;
 mod devices;
 mod expected_times;
+mod feed;
 mod gpu_faults;
 mod invariants;
 mod isolation;

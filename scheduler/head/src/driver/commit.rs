@@ -14,6 +14,7 @@ use cohabit_types::{Refusal, Reply};
 
 use super::batch::{BatchEnd, PendingEvent};
 use super::durability::{CommitInProgress, refusal};
+use super::feed::FeedPlace;
 use super::log_line::LogLine;
 use super::message::Message;
 use super::state::Driver;
@@ -116,11 +117,14 @@ impl Driver {
     }
 
     async fn apply_durable_events(&mut self, events: Vec<PendingEvent>) -> Result<(), ActorFailure> {
+        let mut sequence = self.parts.snapshots.sequence();
         let journaled = events.iter().filter(|it| is_journaled(&it.entry.event));
         if let Some(last) = events.last() {
             self.parts.snapshots.count(journaled.count() as u64, last.entry.at);
         }
         for PendingEvent { entry, handled } in events {
+            sequence += u64::from(is_journaled(&entry.event));
+            self.feed_place = FeedPlace::of(sequence);
             self.apply(Arc::unwrap_or_clone(entry));
             if let Some(handled) = handled {
                 handled.send(());

@@ -104,6 +104,7 @@ impl fmt::Display for LogLine<'_, Effect> {
             Effect::RecordMisfit(misfit) => {
                 write!(f, "record that {} found no memory on {}", misfit.rank, misfit.device)
             }
+            Effect::AddToFeed(event) => write!(f, "add to the feed: {}", event.kind),
             Effect::Archive(part) => write!(f, "archive part {} of job {}", part.part, part.number),
             Effect::Plan(request) => write!(f, "request plan {}", request.0),
             Effect::Close(key, why) => write!(f, "close {key}: {why}"),

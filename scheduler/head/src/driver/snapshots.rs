@@ -37,6 +37,11 @@ impl Snapshots {
         Snapshots { every, since, sequence, last, in_progress: None }
     }
 
+    /// The number of the last event that the head has applied.
+    pub(super) const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
     /// The head has applied this many more events, the last one at this time.
     pub(super) fn count(&mut self, events: u64, last: Time) {
         self.since += events;

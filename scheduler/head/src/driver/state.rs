@@ -13,6 +13,7 @@ use cohabit_types::{ClientRequestId, PlanRequestId, Reply, Span, Submit, Time, W
 
 use super::batch::{Batch, PendingEvent};
 use super::durability::Durability;
+use super::feed::FeedPlace;
 use super::forecast_cache::ForecastCache;
 use super::log_line::LogLine;
 use super::message::SessionHandle;
@@ -82,6 +83,8 @@ pub(crate) struct Driver {
     pub(super) training_queue: TrainingQueue,
     /// The number of the update from which the policy has its knowledge of interference.
     pub(super) knowledge_number: u64,
+    /// Where the feed stands within the event that is handled.
+    pub(super) feed_place: FeedPlace,
     /// Writes for the history, not yet passed to the journal.
     pub(super) history: Vec<JournalWrite>,
     /// The head's next deadline, and the timer for it.
@@ -106,6 +109,7 @@ impl Driver {
             forecast_cache: ForecastCache::default(),
             training_queue: TrainingQueue::default(),
             knowledge_number: 0,
+            feed_place: FeedPlace::default(),
             history: Vec::new(),
             alarm: None,
         }

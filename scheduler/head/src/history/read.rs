@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use cohabit_scheduler_core::MemoryMisfit;
-use cohabit_types::{Bytes, Filter, JobId, JobRecord};
+use cohabit_types::{Bytes, Feed, FeedCursor, Filter, JobId, JobRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
 use super::archive::{self, ArchivedContent};
-use super::misfits;
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
+use super::{feed, misfits};
 use crate::HeadError;
 use crate::sql::{sqlite_error, sqlite_error_of};
 
@@ -112,6 +112,11 @@ impl HistoryReader {
         most: Bytes,
     ) -> Result<ArchivedContent, HeadError> {
         self.read(|connection| archive::read(connection, numbers, most))
+    }
+
+    /// The entries of the feed after this cursor, those of one user where one is given.
+    pub(crate) fn feed(&self, after: Option<FeedCursor>, user: Option<&str>) -> Result<Feed, HeadError> {
+        self.read(|connection| feed::read(connection, after, user))
     }
 
     /// The records among these that the history does not have.

@@ -235,5 +235,5 @@ fn numbers_and_lists_out_of_bounds_find_nothing_without_an_error() {
 
 /// Removes of the history, and of the archive, what ended before this time.
 fn pruned(before: Time) -> JournalWrite {
-    JournalWrite::Prune { history: before, archive: before }
+    JournalWrite::Prune { history: before, archive: before, feed: before }
 }

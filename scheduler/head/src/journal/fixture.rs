@@ -39,6 +39,7 @@ impl Cluster {
                 | Effect::Answer(..)
                 | Effect::Publish(..)
                 | Effect::RecordMisfit(_)
+                | Effect::AddToFeed(_)
                 | Effect::Archive(_)
                 | Effect::Close(..) => {}
             }

@@ -21,6 +21,7 @@ use super::schema::{APPLICATION, FORMAT, migrate};
 use super::store::{Journal, JournalContents, JournalEntry, JournalWrite};
 use super::sweep::{SweepProgress, sweep};
 use super::wal::check_log;
+use crate::history::FeedPosition;
 use crate::sql::{corrupt, no_json, sqlite_error, sqlite_error_of};
 use crate::{HeadError, history};
 
@@ -45,6 +46,8 @@ struct JournalPosition {
     snapshot: Option<u64>,
     /// Whether there may be something that newer snapshots made redundant.
     swept: SweepProgress,
+    /// How far the feed is written.
+    feed: FeedPosition,
 }
 
 /// Whether the file was of an older format and its upgrade is not committed yet.
@@ -67,7 +70,8 @@ impl SqliteJournal {
         let found = examine(path, &connection)?;
         let upgrade = prepare(&connection, found).map_err(sqlite_error_of(path, &connection))?;
         let sequence = load::last_sequence(&connection).map_err(sqlite_error(path))?;
-        let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Partial };
+        let feed = FeedPosition::read(&connection).map_err(sqlite_error(path))?;
+        let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Partial, feed };
         Ok(SqliteJournal { path: path.to_owned(), connection, written, upgrade })
     }
 
@@ -148,8 +152,10 @@ fn apply(
         JournalWrite::Samples(samples) => history::insert_samples(transaction, samples),
         JournalWrite::Misfits(misfits) => history::insert_misfits(transaction, misfits),
         JournalWrite::Archive(part) => history::archive(transaction, part),
-        JournalWrite::Prune { history, archive } => {
+        JournalWrite::Feed(write) => history::insert_feed(transaction, write, &mut written.feed),
+        JournalWrite::Prune { history, archive, feed } => {
             history::prune(transaction, *history)?;
+            history::prune_feed(transaction, *feed, &mut written.feed)?;
             history::prune_archive(transaction, *archive)
         }
     }

@@ -7,6 +7,7 @@ use cohabit_types::{ColocationSample, JobRecord, Time};
 
 use super::encoded_part::EncodedPart;
 use crate::HeadError;
+use crate::history::FeedWrite;
 
 /// A durable store of the events of a head.
 pub(crate) trait Journal: Send {
@@ -48,12 +49,16 @@ pub(crate) enum JournalWrite {
     Misfits(Vec<MemoryMisfit>),
     /// A part of a submission that left memory. Replaces an earlier one.
     Archive(Box<ArchivedPart>),
+    /// An entry of the feed. One that is there already stays as it is.
+    Feed(FeedWrite),
     /// Removes what is old.
     Prune {
         /// Jobs, samples and misfits of the history that ended before this time.
         history: Time,
         /// Archived submissions that ended before this time.
         archive: Time,
+        /// Entries of the feed before this time.
+        feed: Time,
     },
 }
 

@@ -422,7 +422,7 @@ fn writes_without_a_waiter_survive_a_full_disk_and_stay_first() {
     let filling = Filling::default();
     let writer = JournalWriter::start(filling.clone()).unwrap();
     let event = JournalWrite::from(JournalEntry { at: Time::EPOCH, event: submitted(1) });
-    let prune = |secs| JournalWrite::Prune { history: at(secs), archive: at(secs) };
+    let prune = |secs| JournalWrite::Prune { history: at(secs), archive: at(secs), feed: at(secs) };
     let ask = || writer.address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
     *filling.failures.lock().unwrap() = 2;
     for secs in [1, 2] {

@@ -3,6 +3,7 @@
 use std::io;
 
 use cohabit_actor::{Address, ReplyTo};
+use tokio::sync::watch;
 
 use super::store::{Journal, JournalWrite};
 use crate::HeadError;
@@ -33,20 +34,23 @@ pub(crate) struct JournalWriter {
     pub(crate) address: Address<Commit>,
     thread: ActorThread,
     failure: std::sync::mpsc::Receiver<HeadError>,
+    /// Changes when the feed was written to.
+    pub(crate) feed: watch::Receiver<()>,
 }
 
 impl JournalWriter {
     /// Moves the journal to a thread of its own.
     pub(crate) fn start(journal: impl Journal + 'static) -> io::Result<JournalWriter> {
         let (report, failure) = std::sync::mpsc::channel();
+        let (written, feed) = watch::channel(());
         let (address, thread) = actor_thread::spawn("journal", CAPACITY, move |inbox| {
-            if let Err(error) = write_all(journal, inbox) {
+            if let Err(error) = write_all(journal, inbox, &written) {
                 tracing::error!(%error, "the journal cannot be written, and the head stops");
                 // Nobody listens if the head is already stopping.
                 let _ = report.send(error);
             }
         })?;
-        Ok(JournalWriter { address, thread, failure })
+        Ok(JournalWriter { address, thread, failure, feed })
     }
 
     /// Commits what is queued and closes the journal. Returns the failure that ended the thread, if one did.
@@ -58,12 +62,16 @@ impl JournalWriter {
 
 /// Ends with the first permanent failure: after it, nothing may be acknowledged any more. After a transient
 /// one, waiters get the failure, and writes without a waiter go with the next commit.
-fn write_all(mut journal: impl Journal, mut inbox: Inbox<Commit>) -> Result<(), HeadError> {
+fn write_all(
+    mut journal: impl Journal,
+    mut inbox: Inbox<Commit>,
+    feed: &watch::Sender<()>,
+) -> Result<(), HeadError> {
     let mut kept = Vec::new();
     while let Some(first) = inbox.next() {
         let mut batch = vec![first];
         batch.extend(std::iter::from_fn(|| inbox.next_queued()));
-        kept = write_batch(&mut journal, kept, batch)?;
+        kept = write_batch(&mut journal, kept, batch, feed)?;
     }
     if kept.is_empty() { Ok(()) } else { journal.commit(&kept) }
 }
@@ -73,6 +81,7 @@ fn write_batch(
     journal: &mut impl Journal,
     kept: Vec<JournalWrite>,
     batch: Vec<Commit>,
+    feed: &watch::Sender<()>,
 ) -> Result<Vec<JournalWrite>, HeadError> {
     // Writes that nobody waits for follow from events that are durable already, so they come first.
     let (awaited, history): (Vec<Commit>, Vec<Commit>) =
@@ -87,6 +96,9 @@ fn write_batch(
     }
     let (outcome, kept) = match journal.commit(&writes) {
         Ok(()) => {
+            if writes.iter().any(|write| matches!(write, JournalWrite::Feed(_))) {
+                feed.send_replace(());
+            }
             // Before any reply: the driver takes its events out of their `Arc` without a copy.
             drop(writes);
             (Ok(()), Vec::new())

@@ -10,10 +10,10 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
-    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
-    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor,
+    Feed, FeedCursor, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
 };
 
 use tokio::time::Instant;
@@ -236,6 +236,10 @@ impl ClientService for ApplicationSession {
 
     async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
         self.refusal("follow all jobs")
+    }
+
+    async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        self.refusal("follow the feed")
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {

@@ -11,11 +11,11 @@ use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
-    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
-    Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
-    UpdateCursor,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Filter,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
+    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
+    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
+    TokenRecord, UpdateCursor,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -223,6 +223,10 @@ impl ClientService for ClientSession {
         Ok(JobUpdates { jobs: self.visible_records(updates.jobs), ..updates })
     }
 
+    async fn feed(self, _: Context, after: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        self.follow_feed(after).await
+    }
+
     async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {
         self.find_metrics(rank).await
     }
@@ -272,6 +276,7 @@ mod tests {
             watchers: Watchers::default(),
             updates: UpdateLog::default(),
             history: HistoryReader::new(&folder.join("journal.sqlite")),
+            feed: tokio::sync::watch::channel(()).1,
             tokens: TokenStore::open(&folder.join("tokens.json"), identity.fingerprint()).unwrap(),
             credentials: NodeCredentials::open(&folder.join("node-credentials.json")).unwrap(),
             memory: Span::ZERO,

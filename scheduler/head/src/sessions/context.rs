@@ -6,6 +6,7 @@ use std::time::Duration;
 use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::{Bytes, NodeId, PrivateData, Span};
+use tokio::sync::watch;
 
 use super::answer_pacer::AnswerPacer;
 use super::status::HeadSetup;
@@ -26,6 +27,8 @@ pub(crate) struct SessionContext {
     pub(crate) watchers: Watchers,
     pub(crate) updates: UpdateLog,
     pub(crate) history: HistoryReader,
+    /// Changes when the feed was written to.
+    pub(crate) feed: watch::Receiver<()>,
     pub(crate) tokens: TokenStore,
     pub(crate) credentials: NodeCredentials,
     /// How long ended jobs stay in memory.

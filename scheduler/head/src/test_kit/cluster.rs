@@ -11,11 +11,11 @@ use cohabit_net::{
     WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
-    ChangeResult, CheckpointPiece, CheckpointQuery, DrainRequest, DryRun, Explanation, Filter, HeadStatus,
-    HeldRank, Incarnation, Inventory, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec,
-    JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker, Report, Role, RunOrder, Span,
-    Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
+    ChangeResult, CheckpointPiece, CheckpointQuery, DrainRequest, DryRun, Explanation, Feed, FeedCursor,
+    Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries,
+    ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker, Report, Role,
+    RunOrder, Span, Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -327,6 +327,10 @@ impl TestClient {
 
     pub(crate) async fn job_updates(&self, after: Option<UpdateCursor>) -> JobUpdates {
         within(self.head.job_updates(long(), after)).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn feed(&self, after: Option<FeedCursor>) -> Feed {
+        within(self.head.feed(long(), after)).await.unwrap().unwrap()
     }
 
     pub(crate) async fn revoke_token(&self, name: &str) -> Result<(), Refusal> {

@@ -109,6 +109,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::HeadStatus {},
         Question::HeadProblems {},
         Question::JobUpdates { after: None },
+        Question::Feed { after: None },
         Question::ReadMetrics { rank },
     ]
 }
@@ -155,6 +156,7 @@ async fn answer(client: &TestClient, question: Question) -> String {
             let UpdateCursor { run, .. } = client.job_updates(None).await.next;
             text(head.job_updates(long, Some(UpdateCursor { run, position: 0 }))).await
         }
+        Question::Feed { after } => text(head.feed(long, after)).await,
         Question::ReadMetrics { rank } => text(head.read_metrics(long, rank)).await,
     }
 }

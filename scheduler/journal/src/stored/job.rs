@@ -6,7 +6,7 @@ use cohabit_types::{self as types, Bytes, ContentHash, JobId, Share, Signal, Slo
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
-use super::{StoredHostShare, StoredModelDescription};
+use super::{StoredHostShare, StoredModelDescription, StoredNotifyRequest};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -58,6 +58,8 @@ pub(crate) struct StoredJobSpec {
     partition: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     entries: Vec<String>,
+    #[serde(with = "As::<Vec<StoredNotifyRequest>>", default, skip_serializing_if = "Vec::is_empty")]
+    notify: Vec<types::NotifyRequest>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,7 +1,10 @@
-//! Samples of what scripts and files give a job: a label, files for its output, and entries.
+//! Samples of what scripts and files give a job: a label, files for its output, requests for messages, and
+//! entries.
 
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Array, ClientRequestId, JobSpec, OutputFiles, Principal, Request, Role, Submit};
+use cohabit_types::{
+    Array, ClientRequestId, FeedKind, JobSpec, NotifyRequest, OutputFiles, Principal, Request, Role, Submit,
+};
 
 /// Files for the output of a job.
 pub(super) fn output_files() -> OutputFiles {
@@ -13,6 +16,10 @@ pub(super) fn events() -> [Event; 2] {
     let script = JobSpec {
         partition: Some("gpu".into()),
         output: output_files(),
+        notify: vec![
+            NotifyRequest { event: FeedKind::Fail, channel: Some("mail".into()) },
+            NotifyRequest { event: FeedKind::OutOfMemory, channel: None },
+        ],
         ..JobSpec::command(vec!["./train.sh".into()], "/home/ada".into())
     };
     let entries = JobSpec {

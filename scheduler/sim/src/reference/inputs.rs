@@ -148,6 +148,7 @@ fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
         | Effect::SendOrder(..)
         | Effect::Publish(..)
         | Effect::RecordMisfit(_)
+        | Effect::AddToFeed(_)
         | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => None,
@@ -170,6 +171,7 @@ fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
         | Effect::Answer(..)
         | Effect::Publish(..)
         | Effect::RecordMisfit(_)
+        | Effect::AddToFeed(_)
         | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => Vec::new(),

@@ -228,8 +228,8 @@ impl World<'_> {
                 let knowledge = self.hooks.misfit(self.now, &misfit, self.head.head());
                 self.set_interference(knowledge);
             }
-            // The head host has put it into the archive.
-            Effect::Archive(_) => {}
+            // The head host has put it into the archive; nobody follows the feed of a simulation.
+            Effect::Archive(_) | Effect::AddToFeed(_) => {}
             Effect::Plan(request_id) => self.plan(request_id)?,
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {

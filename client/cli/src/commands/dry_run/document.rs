@@ -59,6 +59,7 @@ pub(super) struct DryRunDocument {
     partition: Option<String>,
     stdout: Option<String>,
     stderr: Option<String>,
+    notify: Vec<String>,
     idempotency_key: String,
     fitting_nodes: Vec<String>,
     /// Null if the job would have to wait.
@@ -159,6 +160,7 @@ impl DryRunDocument {
             partition: spec.partition.clone(),
             stdout: spec.output.stdout.clone(),
             stderr: spec.output.stderr.clone(),
+            notify: spec.notify.iter().map(ToString::to_string).collect(),
             idempotency_key: key.to_owned(),
             fitting_nodes,
             placement: dry_run.place.as_ref().map(PlacementDocument::from),

@@ -36,6 +36,20 @@ CREATE TABLE misfits (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX misfits_by_end ON misfits (ended_at_us);
 
+-- The feed: what people may want to be told, numbered without a gap in the order of the events that it follows from. The
+-- latest row always stays.
+CREATE TABLE feed (
+    number      INTEGER PRIMARY KEY,        -- from 1
+    sequence    INTEGER NOT NULL,           -- of the event in the journal
+    ordinal     INTEGER NOT NULL,           -- among the rows of that event, from 0
+    at_us       INTEGER NOT NULL,           -- microseconds since 1970
+    kind        TEXT NOT NULL,              -- start, end, fail, ...
+    job         TEXT,                       -- the job that it happened to, if any
+    user        TEXT,                       -- who submitted that job
+    event       TEXT NOT NULL               -- all of it, as JSON
+) STRICT;
+CREATE INDEX feed_by_user ON feed (user, number);
+
 -- What has left the head's memory of jobs that ended a while ago, so that they can be explained and queued again: parts of
 -- snapshots, compressed as those.
 CREATE TABLE archive (
