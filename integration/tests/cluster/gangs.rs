@@ -146,7 +146,7 @@ fn a_machine_that_loses_its_worker_and_its_ranks_restarts_the_gang() {
         exit 0"#;
     let job = cluster.submit(&["--nodes", "2", "--env", &format!("MARK={mark}")], script);
     cluster.until_state(&job, "RUNNING");
-    cluster.until_file(&format!("worker1/checkpoints/{job}/1.1"));
+    cluster.until_file(&format!("worker1/checkpoints/{job}-node1/1.1"));
     cluster.machine_dies(1);
     cluster.restart_worker(1);
     let shown = cluster.completed_in(2, &job);
@@ -198,7 +198,8 @@ fn ranks_train_over_two_workers_and_continue_after_one_was_killed() {
 }
 
 fn checkpoint(worker: usize, job: &str) -> String {
-    format!("worker{worker}/checkpoints/{job}/digits.safetensors")
+    let node = if worker == 0 { String::new() } else { format!("-node{worker}") };
+    format!("worker{worker}/checkpoints/{job}{node}/digits.safetensors")
 }
 
 #[test]

@@ -31,9 +31,15 @@ fn a_users_token_works_until_it_is_revoked() {
     let drained = cluster.run(&["worker", "drain", "--token-file", &bob, "node0"]);
     assert_eq!(drained.code, 77, "{}", drained.stderr);
     assert_eq!(cluster.run(&["token", "list", "--token-file", &bob]).code, 77);
-    cluster.ok(&["token", "revoke", "bob"]);
+    let running = cluster.ok(&["submit", "--token-file", &bob, "--output", "quiet", "--", "sleep", "600"]);
+    cluster.until_state(running.trim(), "RUNNING");
+    let revoked = cluster.ok(&["token", "revoke", "bob"]);
+    assert!(revoked.contains("`cohabit cancel --user bob` ends them"), "{revoked}");
     let refused = cluster.run(&["list", "--token-file", &bob]);
     assert_eq!(refused.code, 77, "{}", refused.stderr);
+    assert_eq!(cluster.state(running.trim()), "RUNNING");
+    cluster.ok(&["cancel", "--user", "bob"]);
+    assert_eq!(cluster.end(running.trim())["state"], "CANCELLED");
 }
 
 #[test]

@@ -56,8 +56,8 @@ pub struct JobSpec {
     pub model: Option<ModelDescription>,
     /// Training iterations, where the user knows them.
     pub iterations: Option<u64>,
-    /// Directory for checkpoints, where [`CHECKPOINT_JOB`] stands for the job; without it each worker keeps one
-    /// for the job, and they are carried to the node of its next attempt.
+    /// Directory for checkpoints, where [`CHECKPOINT_JOB`] stands for the job; without it each worker keeps
+    /// one for the job, and they are carried to the node of its next attempt.
     pub checkpoint: Option<String>,
     /// Whether it waits for a release before it may run.
     pub held: bool,

@@ -223,11 +223,8 @@ impl fmt::Display for JobEventKind {
             JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
                 let (nodes, what) = (listed(nodes), with_devices(devices, *share));
                 let because = if why.is_empty() { String::new() } else { format!(": {why}") };
-                write!(
-                    f,
-                    "attempt {} placed on {nodes} {what} after waiting {waited}{because}",
-                    attempt.attempt
-                )
+                let number = attempt.attempt;
+                write!(f, "attempt {number} placed on {nodes} {what} after waiting {waited}{because}")
             }
             JobEventKind::Started(rank) => {
                 write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank)

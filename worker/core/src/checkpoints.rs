@@ -1,20 +1,11 @@
-//! Checkpoints that another node keeps: the ranks of an attempt wait until they are here, or until it is clear
-//! that they cannot be had. Then the ranks start without them, and their user is told.
+//! Checkpoints that another node keeps: the ranks of an attempt wait until they are here, or until it is
+//! clear that they cannot be had. Then the ranks start without them, and their user is told.
 
-use cohabit_types::{AttemptId, CheckpointResult, CheckpointSource, RankId, Report};
+use cohabit_types::{AttemptId, RankId, Report};
 
 use crate::interface::{FetchedCheckpoints, RankStart, WorkerEffect};
 use crate::rank::RankState;
-use crate::state::Worker;
-
-/// The checkpoints for an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CheckpointState {
-    /// They are on their way from there.
-    Fetching(CheckpointSource),
-    /// What came of them, which the head is told over each link.
-    Known(CheckpointSource, CheckpointResult),
-}
+use crate::state::{CheckpointState, Worker};
 
 impl Worker {
     /// Orders the checkpoints for the attempt of this rank, if they are on another node.

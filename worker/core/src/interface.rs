@@ -25,8 +25,8 @@ pub enum WorkerEvent {
     /// The copy of code that belongs to this attempt is there, or why it cannot be made. Answers
     /// [`WorkerEffect::FetchCode`], also after [`WorkerEffect::ReleaseCode`].
     CodeFetched(AttemptId, Result<(), StartFailure>),
-    /// What came of the checkpoints for this attempt. Answers [`WorkerEffect::FetchCheckpoints`], unless nobody
-    /// waits for it any more.
+    /// What came of the checkpoints for this attempt. Answers [`WorkerEffect::FetchCheckpoints`], unless
+    /// nobody waits for it any more.
     CheckpointsFetched(AttemptId, FetchedCheckpoints),
     /// The rank's process has started.
     Spawned(RankId),

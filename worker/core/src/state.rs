@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    AttemptId, Device, DeviceId, DeviceKind, HeldRank, Progress, RankId, Report, StopReason, Time,
+    AttemptId, CheckpointResult, CheckpointSource, Device, DeviceId, DeviceKind, HeldRank, Progress, RankId,
+    Report, StopReason, Time,
 };
 
 use crate::allotment::AllotmentInProgress;
-use crate::checkpoints::CheckpointState;
 use crate::colocation::ColocationSampler;
 use crate::gpu::{Gpu, RankCounts};
 use crate::interface::{Config, GpuAccess, MpsOrder, RankExit, WorkerEffect};
@@ -47,6 +47,15 @@ pub(crate) enum CodeState {
     /// It is still being made for ranks that have ended. Others wait until it is removed, and are given one
     /// of their own.
     Abandoned,
+}
+
+/// The checkpoints for an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CheckpointState {
+    /// They are on their way from there.
+    Fetching(CheckpointSource),
+    /// What came of them, which the head is told over each link.
+    Known(CheckpointSource, CheckpointResult),
 }
 
 /// Whether the head can be reached.

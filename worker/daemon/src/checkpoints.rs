@@ -1,6 +1,6 @@
-//! The checkpoints that this worker keeps: a directory for each job, private to its user, and the same for all
-//! attempts of the job on this node. Where an attempt starts that the job's last one did not run on, they are
-//! carried over first, through the head.
+//! The checkpoints that this worker keeps: a directory for each job, private to its user, and the same for
+//! all attempts of the job on this node. Where an attempt starts that the job's last one did not run on, they
+//! are carried over first, through the head.
 //!
 //! ```text
 //! checkpoints/12                   of job 12, as the first node of its attempts

@@ -20,9 +20,10 @@ use crate::isolation::Isolator;
 use crate::link::HeadLinkActor;
 use crate::machine_info::MachineInfo;
 use crate::options::WorkerOptions;
-use crate::rank_context::{RankContext, search_path};
+use crate::rank_context::RankContext;
 use crate::recovery::{self, LeftRank};
 use crate::retention::Cleaner;
+use crate::search_path::search_path;
 use crate::state_directory::StateDirectory;
 
 /// A running worker daemon.

@@ -40,6 +40,7 @@ mod recovery;
 mod removed_ranks;
 mod retained_output;
 mod retention;
+mod search_path;
 mod spawn;
 mod state_directory;
 mod state_files;

@@ -22,6 +22,7 @@ use crate::executor_pool::ExecutorPool;
 use crate::gpu::MpsDirectories;
 use crate::isolation::{AccountError, Isolator};
 use crate::options::WorkerOptions;
+use crate::search_path::DEFAULT_PATH;
 use crate::state_directory::StateDirectory;
 
 /// The variables that programs expect from a login.
@@ -34,9 +35,6 @@ const TEMPORARY_DIRECTORY: &str = "TMPDIR";
 /// The prefix of variables that only the worker sets on a host with GPUs: with them a job could reach another
 /// MPS daemon than its own.
 const MPS_PREFIX: &str = "CUDA_MPS_";
-
-/// The search path if the daemon has none.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What all ranks of this worker have in common.
 #[derive(Debug, Clone)]
@@ -193,11 +191,6 @@ fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
     let names = ["COHABIT_STOP_AT"].into_iter();
     let names = names.chain(rank.spec.slurm_environment.then_some("SLURM_JOB_END_TIME"));
     names.map(|name| (name.to_owned(), at.clone())).collect()
-}
-
-/// Where this process, and with it a rank, looks for programs.
-pub(crate) fn search_path() -> String {
-    std::env::var("PATH").unwrap_or_else(|_| DEFAULT_PATH.into())
 }
 
 fn login_variables(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {

@@ -139,10 +139,8 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), CommandError> {
 }
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> CommandError {
-    let remedy = match error.kind() {
-        io::ErrorKind::PermissionDenied => ": run it as root, or with --user for your own account",
-        _ => "",
-    };
+    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+    let remedy = if is_denied { ": run it as root, or with --user for your own account" } else { "" };
     CommandError::new(
         CommandErrorKind::InputOutput,
         format!("cannot {what} {}: {error}{remedy}", path.display()),

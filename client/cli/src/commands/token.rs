@@ -2,12 +2,14 @@
 
 mod file;
 
+use std::future::ready;
 use std::path::Path;
 use std::process::ExitCode;
 
 use cohabit_client::Client;
-use cohabit_client::types::{NewToken, Role, TokenRecord};
+use cohabit_client::types::{Filter, JobRecord, NewToken, Role, TokenRecord, counted};
 use cohabit_console::{CommandError, Screen, output, with_schema};
+use futures::TryStreamExt as _;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -15,6 +17,7 @@ use self::file::TokenFile;
 use crate::arguments::{
     OutputFormat, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
+use crate::clock::now;
 use crate::endpoint::connect;
 use crate::render::documents::{TokenDocument, TokenListDocument};
 use crate::render::local_time;
@@ -138,15 +141,38 @@ async fn list(arguments: TokenListArguments) -> Result<(), CommandError> {
 
 async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
     let client = connect(&arguments.connection).await?;
+    // Before, because the token may be the one of this command.
+    let jobs = live_jobs(&client, &arguments.name).await?;
     client.revoke_token(&arguments.name).await?;
     match arguments.display.output {
         OutputFormat::Json => output::print_document(&with_schema(
-            serde_json::json!({ "name": arguments.name, "revoked": true }),
+            serde_json::json!({ "name": arguments.name, "revoked": true, "live_jobs": jobs }),
         )),
         OutputFormat::Quiet => Ok(()),
-        OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&format!("Revoked token '{}'", arguments.name))
-        }
+        OutputFormat::Table | OutputFormat::Wide => output::print_text(&format!(
+            "Revoked token '{}'{}",
+            arguments.name,
+            what_goes_on(&arguments.name, jobs)
+        )),
+    }
+}
+
+/// How many jobs of the user of a token have not ended, arrays and applications as one each.
+async fn live_jobs(client: &Client, user: &str) -> Result<u64, CommandError> {
+    let filter = Filter { user: Some(user.to_owned()), ended_after: Some(now()), ..Filter::default() };
+    let is_live = |job: &JobRecord| ready(job.application.is_none() && !job.state.is_terminal());
+    let count = |count, _: JobRecord| ready(Ok(count + 1));
+    Ok(client.list(filter).try_filter(is_live).try_fold(0, count).await?)
+}
+
+/// A revoked token ends no job.
+fn what_goes_on(user: &str, jobs: u64) -> String {
+    match jobs {
+        0 => String::new(),
+        _ => format!(
+            "\n{} of {user} will go on: `cohabit cancel --user {user}` ends them",
+            counted(jobs, "live job", "live jobs"),
+        ),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Checkpoints that a worker needs for an attempt and another worker keeps. They pass through the head, piece by
-//! piece: workers reach the head alone.
+//! Checkpoints that a worker needs for an attempt and another worker keeps. They pass through the head, piece
+//! by piece: workers reach the head alone.
 
 use cohabit_types::{CheckpointPiece, CheckpointQuery, CheckpointRequest, NodeId, Refusal, RefusalCode};
 

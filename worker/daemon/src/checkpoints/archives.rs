@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::entry::CheckpointEntry;
-use super::tar::{self, Archive};
+use super::tar::{self, CheckpointArchive};
 use crate::state_directory::StateDirectory;
 
 /// Archives at once; whoever wants another one waits.
@@ -100,7 +100,7 @@ impl CheckpointArchives {
         let entry = CheckpointEntry::latest(query.job, query.node_rank);
         let packed = tar::pack(&entry.path(&checkpoints), &checkpoints, query.limit).await;
         let packed = packed.map_err(|error| unavailable(error.to_string()))?;
-        let Some(Archive { file, size }) = packed else { return Ok(None) };
+        let Some(CheckpointArchive { file, size }) = packed else { return Ok(None) };
         let marker = entry.incomplete().path(&checkpoints);
         let lacks_earlier = blocking(move || marker.exists()).await;
         let read_at = Instant::now();

@@ -16,7 +16,7 @@ use nix::unistd::geteuid;
 use tokio::process::{Child, Command};
 use tokio::time::{interval, timeout};
 
-use crate::rank_context::search_path;
+use crate::search_path::search_path;
 
 /// How often the size of an archive that is being made is looked at.
 const SIZE_INTERVAL: Duration = Duration::from_millis(50);
@@ -44,14 +44,18 @@ pub(super) enum TarError {
 
 /// An archive in a file that has no name.
 #[derive(Debug)]
-pub(super) struct Archive {
+pub(super) struct CheckpointArchive {
     pub(super) file: File,
     pub(super) size: u64,
 }
 
 /// Packs the content of this directory into a file without a name in another one; nothing if it is empty, or
 /// does not exist.
-pub(super) async fn pack(folder: &Path, scratch: &Path, limit: Bytes) -> Result<Option<Archive>, TarError> {
+pub(super) async fn pack(
+    folder: &Path,
+    scratch: &Path,
+    limit: Bytes,
+) -> Result<Option<CheckpointArchive>, TarError> {
     let (of, scratch) = (folder.to_owned(), scratch.to_owned());
     let prepared = blocking(move || {
         if is_empty(&of)? {
@@ -69,7 +73,7 @@ pub(super) async fn pack(folder: &Path, scratch: &Path, limit: Bytes) -> Result<
     command.stdout(file.try_clone()?).stderr(messages.try_clone()?).stdin(Stdio::null());
     let packing = command.spawn().map_err(TarError::NotRun)?;
     let size = await_bounded(packing, &file, messages, limit).await?;
-    Ok(Some(Archive { file, size }))
+    Ok(Some(CheckpointArchive { file, size }))
 }
 
 /// Unpacks an archive into an empty directory of this user and group.

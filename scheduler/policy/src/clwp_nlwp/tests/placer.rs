@@ -99,7 +99,7 @@ fn the_proposal_contains_the_predicted_slowdown() {
     );
     assert_eq!(
         why,
-        "shares a GPU with 1 job, on the best of 1 nodes with room: cost 1.06, expected slowdown 1.40"
+        "shares a GPU with 1 job, on the best of 1 node with room: cost 1.06, expected slowdown 1.40"
     );
 }
 
