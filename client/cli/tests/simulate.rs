@@ -238,7 +238,7 @@ fn jobs_and_users_are_exported_for_every_policy() {
     assert_eq!((jobs.len(), users.len()), (8 * 5, 8 * 2));
     for run in runs {
         let of_run = |row: &&std::collections::BTreeMap<String, String>| {
-            run["policy"] == row["policy"] && run["seed"].to_string() == row["seed"]
+            run["policy"] == row["policy"] && row["seed"].parse().ok() == run["seed"].as_u64()
         };
         let number = |row: &std::collections::BTreeMap<String, String>, column: &str| {
             row[column].parse::<f64>().unwrap()
