@@ -36,7 +36,7 @@ fn a_job_that_left_memory_is_explained_depended_on_and_queued_again_as_before() 
     cluster.kill_head();
     cluster.restart_head();
     // It has the output of which `explain` shows the end.
-    cluster.until_node("node0", "READY");
+    cluster.until_node("node0", "UP");
     assert_eq!(explained(&cluster), before);
     let after = cluster.submit(&["--depends-on", &format!("{array}.0")], "true");
     assert_eq!(cluster.end(&after)["state"], "COMPLETED");

@@ -85,7 +85,7 @@ fn a_job_whose_checkpoints_are_out_of_reach_says_so_and_none_are_lost() {
     let explained = cluster.ok(&["explain", &job]);
     assert!(explained.contains("starts without the checkpoints of attempt 1"), "{explained}");
     cluster.restart_worker(number);
-    cluster.until_node(&first, "READY");
+    cluster.until_node(&first, "UP");
     cluster.move_away(&job, 2);
     let printed = cluster.printed_in(3, &job);
     assert!(printed.contains("attempt 3 begins with attempt-2\n"), "{printed}");
