@@ -5,9 +5,11 @@
 use cohabit_console::CommandError;
 use cohabit_console::output::print_message;
 
+#[cfg(feature = "worker")]
+pub(crate) use cohabit_settings::SettingSource;
 #[cfg(feature = "fuzzing")]
 pub(crate) use cohabit_settings::parse_settings;
-pub(crate) use cohabit_settings::{RawSettings, SettingKey, SettingSource, Settings};
+pub(crate) use cohabit_settings::{RawSettings, SettingKey, Settings};
 
 /// These flags, then the environment, then the configuration files.
 pub(crate) fn read_settings(flags: RawSettings) -> Result<Settings, CommandError> {

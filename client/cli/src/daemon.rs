@@ -4,7 +4,9 @@ use std::io;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use cohabit_console::{CommandError, CommandErrorKind, output, printable_line};
+#[cfg(any(feature = "head", feature = "worker"))]
+use cohabit_console::output;
+use cohabit_console::{CommandError, CommandErrorKind, printable_line};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -13,6 +15,7 @@ use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
+#[cfg(any(feature = "head", feature = "worker"))]
 use crate::startup_code;
 
 /// tarpc opens a span for each call, which costs a third of the throughput unless it is filtered out.
@@ -98,6 +101,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 }
 
 /// Prints the line that says that the daemon works, and gives back the memory of what only its start needed.
+#[cfg(any(feature = "head", feature = "worker"))]
 pub(crate) async fn print_ready(line: &str) -> Result<(), CommandError> {
     output::print_text(line)?;
     // A panic there has been told, and the daemon can do without.

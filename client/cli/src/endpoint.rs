@@ -65,6 +65,7 @@ pub(crate) fn resolve_endpoint(settings: &Settings) -> Result<ConnectOptions, Co
 }
 
 /// Reads the token in a file.
+#[cfg(any(feature = "worker", test))]
 pub(crate) fn read_token(file: &Path) -> Result<Token, CommandError> {
     read_token_of(file, &file.display())
 }

@@ -27,7 +27,7 @@ mod process;
 mod render;
 mod script;
 mod slurm;
-#[cfg(feature = "daemon")]
+#[cfg(any(feature = "head", feature = "worker"))]
 mod startup_code;
 mod token_expiry;
 mod usage_message;

@@ -56,6 +56,7 @@ impl OutputFile {
     }
 
     /// Refuses two flags that name one file: the later would replace what the earlier wrote.
+    #[cfg(feature = "simulate")]
     pub(crate) fn check_distinct(files: &[&OutputFile]) -> Result<(), CommandError> {
         for (place, one) in files.iter().enumerate() {
             let same = |other: &&&OutputFile| {
@@ -213,6 +214,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "simulate")]
     fn two_flags_do_not_name_one_file() {
         let folder = tempfile::tempdir().unwrap();
         let of = |flag, name: &str| OutputFile::prepare(flag, &folder.path().join(name)).unwrap();

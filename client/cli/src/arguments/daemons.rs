@@ -3,7 +3,7 @@
 //! Values that a configuration file may also set are kept as text. `config` checks them, wherever they came
 //! from.
 
-#[cfg(feature = "daemon")]
+#[cfg(any(feature = "head", feature = "worker"))]
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
