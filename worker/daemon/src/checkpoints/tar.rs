@@ -32,8 +32,8 @@ const LONGEST_MESSAGE: u64 = 1_024;
 pub(super) enum TarError {
     #[error("they take more than {0}, which is the most that is carried (checkpoint-limit of the head)")]
     TooLarge(Bytes),
-    #[error("{0} did not end within {1} s")]
-    TooSlow(&'static str, u64),
+    #[error("tar did not end within {0} s")]
+    TooSlow(u64),
     #[error("tar cannot be run: {0}")]
     NotRun(io::Error),
     #[error("tar failed ({0}): {1}")]
@@ -148,7 +148,7 @@ async fn await_bounded(
 }
 
 const fn too_slow() -> TarError {
-    TarError::TooSlow("tar", TIME_LIMIT.as_secs())
+    TarError::TooSlow(TIME_LIMIT.as_secs())
 }
 
 async fn check(status: ExitStatus, mut messages: File) -> Result<(), TarError> {
