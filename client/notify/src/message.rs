@@ -125,9 +125,12 @@ const fn urgency(kind: FeedKind) -> MessageUrgency {
         FeedKind::Start | FeedKind::End | FeedKind::Reclaim | FeedKind::NodeBack | FeedKind::GpuBack => {
             MessageUrgency::Low
         }
-        FeedKind::Fail | FeedKind::Timeout | FeedKind::OutOfMemory | FeedKind::Stall | FeedKind::Requeue => {
-            MessageUrgency::Normal
-        }
+        FeedKind::Fail
+        | FeedKind::Timeout
+        | FeedKind::OutOfMemory
+        | FeedKind::Stall
+        | FeedKind::Idle
+        | FeedKind::Requeue => MessageUrgency::Normal,
         FeedKind::NodeLost | FeedKind::GpuFenced => MessageUrgency::High,
     }
 }
@@ -157,6 +160,7 @@ const fn verb(kind: FeedKind, state: JobState) -> &'static str {
         FeedKind::Timeout => "reached its time limit",
         FeedKind::OutOfMemory => "ran out of memory",
         FeedKind::Stall => "has stalled",
+        FeedKind::Idle => "leaves its GPUs idle",
         FeedKind::Requeue => "is queued again",
         FeedKind::Reclaim => "made room for a more urgent job and is queued again",
         FeedKind::NodeLost => "is lost",

@@ -63,6 +63,7 @@ mod link;
 mod list;
 mod logs;
 mod submission;
+mod usage;
 mod watch;
 
 pub use builder::JobBuilder;

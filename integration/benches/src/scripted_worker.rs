@@ -105,7 +105,14 @@ pub(crate) fn started(rank: RankId) -> Report {
 }
 
 pub(crate) fn ended(rank: RankId) -> Report {
-    Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: Time::EPOCH }
+    Report::Ended {
+        rank,
+        outcome: Outcome::Exited(0),
+        stopped: None,
+        progress: None,
+        at: Time::EPOCH,
+        usage: Vec::new(),
+    }
 }
 
 fn inventory(number: u64, slots: usize) -> Inventory {

@@ -80,6 +80,7 @@ fn ended() -> Report {
         stopped: None,
         progress: None,
         at: Time::from_micros(5),
+        usage: Vec::new(),
     }
 }
 
@@ -140,6 +141,7 @@ fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
         stopped: Some(StopReason::Orphaned),
         progress: Some(Default::default()),
         at: Time::from_micros(70_000),
+        usage: Vec::new(),
     };
     let token = NewToken {
         name: "ada".into(),

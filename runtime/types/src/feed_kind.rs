@@ -24,6 +24,8 @@ pub enum FeedKind {
     OutOfMemory,
     /// A job has reported no step for longer than its stall timeout.
     Stall,
+    /// The GPUs of a job have done nothing for half an hour.
+    Idle,
     /// A job waits again: its attempt failed, lost its node, or was queued again by a user.
     Requeue,
     /// A job waits again, because a more urgent one took its place.
@@ -40,13 +42,14 @@ pub enum FeedKind {
 
 impl FeedKind {
     /// Every kind.
-    pub const ALL: [FeedKind; 12] = [
+    pub const ALL: [FeedKind; 13] = [
         FeedKind::Start,
         FeedKind::End,
         FeedKind::Fail,
         FeedKind::Timeout,
         FeedKind::OutOfMemory,
         FeedKind::Stall,
+        FeedKind::Idle,
         FeedKind::Requeue,
         FeedKind::Reclaim,
         FeedKind::NodeLost,
@@ -65,6 +68,7 @@ impl FeedKind {
             FeedKind::Timeout => "timeout",
             FeedKind::OutOfMemory => "oom",
             FeedKind::Stall => "stall",
+            FeedKind::Idle => "idle",
             FeedKind::Requeue => "requeue",
             FeedKind::Reclaim => "reclaim",
             FeedKind::NodeLost => "node-lost",
@@ -84,6 +88,7 @@ impl FeedKind {
             | FeedKind::Timeout
             | FeedKind::OutOfMemory
             | FeedKind::Stall
+            | FeedKind::Idle
             | FeedKind::Requeue
             | FeedKind::Reclaim => true,
             FeedKind::NodeLost | FeedKind::NodeBack | FeedKind::GpuFenced | FeedKind::GpuBack => false,
@@ -105,6 +110,7 @@ impl FeedKind {
             | FeedKind::Timeout
             | FeedKind::OutOfMemory
             | FeedKind::Stall
+            | FeedKind::Idle
             | FeedKind::Requeue
             | FeedKind::NodeLost
             | FeedKind::NodeBack
@@ -163,7 +169,9 @@ mod tests {
         assert_eq!(covered(FeedKind::Timeout), "timeout");
         assert_eq!(covered(FeedKind::Requeue), "requeue reclaim");
         assert_eq!(covered(FeedKind::Reclaim), "reclaim");
-        for kind in [FeedKind::Start, FeedKind::Stall, FeedKind::NodeLost, FeedKind::GpuFenced] {
+        for kind in
+            [FeedKind::Start, FeedKind::Stall, FeedKind::Idle, FeedKind::NodeLost, FeedKind::GpuFenced]
+        {
             assert_eq!(covered(kind), kind.word());
         }
     }

@@ -105,6 +105,15 @@ pub enum JobEventKind {
         /// The latest step, if there was one.
         step: Option<u64>,
     },
+    /// The GPUs of the attempt have done nothing for a while.
+    Idle {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Since when, by the worker's clock.
+        since: Time,
+        /// The time since then.
+        quiet_for: Span,
+    },
     /// What the attempt has found of the checkpoints that were on another node.
     Checkpoints {
         /// Which attempt.
@@ -247,8 +256,11 @@ impl fmt::Display for JobEventKind {
                     step.map_or("a first step".to_owned(), |step| format!("a step after step {step}"));
                 write!(f, "attempt {} stalled: {quiet_for} without {since}", attempt.attempt)
             }
-            JobEventKind::SignalSent { attempt, signal } => {
-                write!(f, "attempt {} was sent {signal}", attempt.attempt)
+            JobEventKind::Idle { attempt: AttemptId { attempt, .. }, quiet_for, .. } => {
+                write!(f, "attempt {attempt} has left its GPUs idle for {quiet_for}")
+            }
+            JobEventKind::SignalSent { attempt: AttemptId { attempt, .. }, signal } => {
+                write!(f, "attempt {attempt} was sent {signal}")
             }
             JobEventKind::Checkpoints { attempt, node, source, result } => {
                 f.write_str(&source.describe(result, attempt.attempt, node))

@@ -172,6 +172,7 @@ impl JobEventKind {
             | JobEventKind::Started(_)
             | JobEventKind::Shares { enforcement: Enforcement::Enforced, .. }
             | JobEventKind::Stalled { .. }
+            | JobEventKind::Idle { .. }
             | JobEventKind::SignalSent { .. }
             | JobEventKind::Stopping(..)
             | JobEventKind::Adopted(_)

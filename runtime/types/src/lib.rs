@@ -19,6 +19,7 @@ mod device;
 mod entrypoint;
 mod feed;
 mod feed_kind;
+mod figures;
 mod format_version;
 mod head_status;
 pub mod hex;
@@ -64,6 +65,7 @@ mod stop;
 mod telemetry;
 mod time;
 mod token;
+mod usage;
 
 pub use application::{
     ApplicationAccess, ApplicationCredentials, ApplicationPlace, ApplicationRecord, ApplicationRole,
@@ -87,6 +89,7 @@ pub use device::{
 pub use entrypoint::{Command, Entrypoint};
 pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob};
 pub use feed_kind::FeedKind;
+pub use figures::{DeviceHolder, Figures, GpuTime, Histogram, LiveJobs, NodeFigures, UserFigures};
 pub use format_version::{FormatVersion, NewerVersion};
 pub use head_status::{HeadStatus, TokenFileStatus};
 pub use host_share::HostShare;
@@ -146,3 +149,6 @@ pub use telemetry::{
 };
 pub use time::{Span, Time};
 pub use token::{IssuedToken, NewToken, TokenRecord};
+pub use usage::{
+    DeviceUsage, IDLE_BELOW, IDLE_STRETCH, IDLE_WARNING, RankUsage, UsageCurve, UsagePoint, UsageRecord,
+};

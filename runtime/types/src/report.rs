@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttemptId, AttemptProgress, CheckpointResult, CheckpointSource, ColocationSample, Condition, DeviceId,
-    DeviceTelemetry, Enforcement, HostShare, Outcome, Progress, RankId, Signal, Span, StopReason, Time,
+    DeviceTelemetry, DeviceUsage, Enforcement, HostShare, Outcome, Progress, RankId, RankUsage, Signal, Span,
+    StopReason, Time,
 };
 
 /// From worker to head.
@@ -29,6 +30,8 @@ pub enum Report {
         progress: Option<Progress>,
         /// By the worker's clock.
         at: Time,
+        /// What it did with its GPUs, as far as that was measured.
+        usage: Vec<DeviceUsage>,
     },
     /// The progress of the attempts on this worker: one batch for each heartbeat. Not journaled.
     Progress(Vec<AttemptProgress>),
@@ -58,6 +61,19 @@ pub enum Report {
     Telemetry(Vec<DeviceTelemetry>),
     /// Samples of co-located ranks. Not journaled, but kept in the history.
     ColocationSamples(Vec<ColocationSample>),
+    /// What ranks have done with their GPUs so far: one batch each minute. Not journaled.
+    Usage(Vec<RankUsage>),
+    /// The GPUs of the ranks of an attempt on this worker have done nothing for
+    /// [`IDLE_WARNING`](crate::IDLE_WARNING). Of an attempt on several workers the one with rank 0 reports.
+    /// Sent once for each stretch, and again over each new link while it lasts.
+    Idle {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Since when, by the worker's clock. Tells one stretch from another.
+        since: Time,
+        /// The time since then.
+        quiet_for: Span,
+    },
     /// An attempt has reported no step for longer than its stall timeout. Sent once for each stall, and again
     /// over each new link while it lasts.
     Stalled {

@@ -8,10 +8,10 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
-    DrainRequest, DryRun, Explanation, Feed, FeedCursor, Filter, HeadStatus, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
     MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal,
-    RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -96,6 +96,10 @@ pub trait ClientService {
     async fn feed(after: Option<FeedCursor>) -> Result<Feed, Refusal>;
     /// The metrics of a rank over its steps, for the user of its job and admins.
     async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
+    /// What there is and what has been counted, for metrics.
+    async fn figures() -> Result<Box<Figures>, Refusal>;
+    /// What ranks of these jobs did with their GPUs: those that have ended first, then those that run.
+    async fn usage(jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal>;
 }
 
 /// Worker to head.

@@ -43,6 +43,7 @@ impl Transition<'_> {
     fn head_started(&mut self, config: Config) {
         self.head.config = config;
         self.head.started_at = self.now;
+        self.begin_figures();
         self.head.open_plan_request = None;
         self.head.replan_needed = true;
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();

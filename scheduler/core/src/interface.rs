@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cohabit_policy::Plan;
 use cohabit_types::{
     ClientRequestId, DeviceId, FeedEvent, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal,
-    RankId, Reply, Report, Request, SharingStrategy, Span, Time, WorkerKey,
+    RankId, Reply, Report, Request, SharingStrategy, Span, Time, UsageRecord, WorkerKey,
 };
 
 use crate::snapshot_part::SnapshotPart;
@@ -50,6 +50,8 @@ pub enum Effect {
     /// Remember that a rank found no memory left on its device. Comes before a request for a plan, which has
     /// to take it into account.
     RecordMisfit(MemoryMisfit),
+    /// Keep what a rank that ended did with a GPU. A replay repeats it.
+    RecordUsage(Box<UsageRecord>),
     /// Keep this for people who want to be told of it. A replay repeats it.
     AddToFeed(Box<FeedEvent>),
     /// Keep this part of a submission on disk, in place of an earlier one: it has left memory.

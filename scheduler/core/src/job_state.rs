@@ -57,7 +57,7 @@ impl Transition<'_> {
         }
         if let Some(submission) = self.head.submissions.get_mut(&id.number).map(Arc::make_mut) {
             submission.count(from, to);
-            self.head.volatile.usage.change(submission, from.phase(), to.phase());
+            self.head.volatile.usage.change(submission, from, to);
             if let Some(end) = ended {
                 submission.note_member_end(id, end.state);
             }

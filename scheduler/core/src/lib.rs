@@ -33,6 +33,8 @@ mod dry_run;
 mod expected_times;
 mod explain;
 mod feed;
+mod figure_counters;
+mod figures;
 mod forecasts;
 mod gpu_faults;
 mod handle;

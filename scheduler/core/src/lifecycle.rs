@@ -39,6 +39,7 @@ impl Transition<'_> {
         if demand.is_fungible() {
             self.head.volatile.fungible.insert(id);
         }
+        self.count_start(id);
         self.head.leave_queue(id);
         self.record_event(id, placed);
         self.change_status(id, |job| job.status = JobStatus::Running(Box::new(attempt)));
@@ -106,6 +107,7 @@ impl Transition<'_> {
         let ended = EndedAttempt { attempt, stop_requested: job.stop_requested(), at: self.now };
         // Progress is not journaled. If it outlived the attempt, a replay would lead to another state.
         self.head.volatile.progress.remove(&id.attempt(ended.attempt.number));
+        self.count_attempt(id, &ended);
         self.release(id, &ended.attempt);
         self.end_children(id.attempt(ended.attempt.number), ended.stop_requested);
         match self.decide_after_attempt(id, &ended) {
@@ -313,6 +315,7 @@ impl Transition<'_> {
             job.leave_for(end, now);
             job.shrink();
         });
+        self.count_end(id, state);
         self.refresh_eligibility(id);
         self.publish_end(id);
         self.just_ended.push_back((id, state));

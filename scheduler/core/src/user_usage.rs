@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{JobId, JobPhase, Role};
+use cohabit_types::{JobId, JobPhase, JobState, LiveJobs, Role};
 
 use crate::archived_submission::{Archive, ArchivedSubmission};
 use crate::job::Job;
@@ -20,6 +20,8 @@ pub struct UserUsage {
     /// Bytes of all submissions that are in memory, ended ones included, of the histories of their jobs, and
     /// of the summaries of archived ones.
     pub bytes: u64,
+    /// Jobs that have not ended, by state.
+    pub jobs: LiveJobs,
 }
 
 /// What all users have.
@@ -32,7 +34,7 @@ impl Usage {
         let of_user = self.0.entry(submission.user.clone()).or_default();
         of_user.bytes += submission.weight();
         for (state, jobs) in &submission.state_counts {
-            of_user.shift(submission, None, Some(state.phase()), *jobs);
+            of_user.shift(submission, None, Some(*state), *jobs);
         }
     }
 
@@ -41,7 +43,7 @@ impl Usage {
         let Some(of_user) = self.0.get_mut(&submission.user) else { return };
         of_user.bytes = of_user.bytes.saturating_sub(submission.weight());
         for (state, jobs) in &submission.state_counts {
-            of_user.shift(submission, Some(state.phase()), None, *jobs);
+            of_user.shift(submission, Some(*state), None, *jobs);
         }
         if *of_user == UserUsage::default() {
             self.0.remove(&submission.user);
@@ -67,8 +69,13 @@ impl Usage {
         self.0.get(user).copied().unwrap_or_default()
     }
 
-    /// One job of this submission changes its phase.
-    pub(crate) fn change(&mut self, submission: &SubmissionState, from: JobPhase, to: JobPhase) {
+    /// The users with their jobs that have not ended.
+    pub(crate) fn live_jobs(&self) -> impl Iterator<Item = (&str, LiveJobs)> {
+        self.0.iter().filter(|(_, it)| it.jobs.total() > 0).map(|(user, it)| (user.as_str(), it.jobs))
+    }
+
+    /// One job of this submission changes its state.
+    pub(crate) fn change(&mut self, submission: &SubmissionState, from: JobState, to: JobState) {
         if from != to
             && let Some(of_user) = self.0.get_mut(&submission.user)
         {
@@ -108,14 +115,20 @@ impl UserUsage {
     fn shift(
         &mut self,
         submission: &SubmissionState,
-        from: Option<JobPhase>,
-        to: Option<JobPhase>,
+        from: Option<JobState>,
+        to: Option<JobState>,
         jobs: u64,
     ) {
-        if let Some(count) = from.and_then(|phase| self.count(submission, phase)) {
+        if let Some(count) = from.and_then(|state| self.count(submission, state.phase())) {
             *count = count.saturating_sub(jobs);
         }
-        if let Some(count) = to.and_then(|phase| self.count(submission, phase)) {
+        if let Some(count) = to.and_then(|state| self.count(submission, state.phase())) {
+            *count += jobs;
+        }
+        if let Some(count) = from.and_then(|state| self.jobs.count_mut(state)) {
+            *count = count.saturating_sub(jobs);
+        }
+        if let Some(count) = to.and_then(|state| self.jobs.count_mut(state)) {
             *count += jobs;
         }
     }

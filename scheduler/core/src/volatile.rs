@@ -8,6 +8,7 @@ use cohabit_types::{AttemptId, DeviceId, DeviceTelemetry, JobId, NodeId, Progres
 
 use crate::account_keys::AccountKeys;
 use crate::application_index::ApplicationIndex;
+use crate::figure_counters::FigureCounters;
 use crate::user_queues::UserQueues;
 use crate::user_usage::Usage;
 use crate::waiting_queue::WaitingQueue;
@@ -30,6 +31,8 @@ pub(crate) struct VolatileState {
     pub(crate) queue: WaitingQueue,
     /// The queue of each user whose running jobs are limited; follows from `Head::eligible`.
     pub(crate) user_queues: UserQueues,
+    /// What is counted for metrics since the head started.
+    pub(crate) figures: FigureCounters,
     /// What each user has in memory; follows from the submissions.
     pub(crate) usage: Usage,
     /// The accounts that alone are served by some nodes; follows from the nodes.

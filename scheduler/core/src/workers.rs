@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use cohabit_types::{
     AttemptId, AttemptProgress, Cause, CheckpointResult, CheckpointSource, Condition, DeviceId,
-    DeviceTelemetry, Enforcement, FeedKind, HeldRank, HeldRankPhase, Inventory, JobEventKind, JobId, NodeId,
-    Order, Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time, WorkerKey,
+    DeviceTelemetry, Enforcement, FeedKind, HeldRank, HeldRankPhase, Inventory, JobEvent, JobEventKind,
+    JobId, NodeId, Order, Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time,
+    WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -65,6 +66,9 @@ impl Transition<'_> {
             let node = Node::new(name, self.head.nodes_joined, key, inventory, now);
             self.head.nodes_joined += 1;
             self.head.nodes.insert(key.node, node);
+        }
+        if let Some(node) = self.head.nodes.get(&key.node) {
+            self.head.volatile.figures.count_link(&node.name);
         }
         self.update_account_keys();
     }
@@ -212,8 +216,9 @@ impl Transition<'_> {
         match report {
             Report::Started { rank, .. } if self.head.is_live(rank, key.node) => self.rank_started(rank),
             Report::Started { .. } => {}
-            Report::Ended { rank, outcome, stopped, progress, at } => {
+            Report::Ended { rank, outcome, stopped, progress, at, usage } => {
                 if self.head.is_live(rank, key.node) {
+                    self.record_usage(rank, usage);
                     self.note_end_report(rank, stopped, progress);
                     self.record_misfit(rank, &outcome, at);
                     self.rank_ended(rank, outcome);
@@ -229,6 +234,10 @@ impl Transition<'_> {
             Report::PrivateUser { rank, uid } if self.head.is_live(rank, key.node) => {
                 self.rank_runs_as(rank, uid);
             }
+            Report::Usage(usage) => self.note_usage(key.node, usage),
+            Report::Idle { attempt, since, quiet_for } if self.head.has_attempt_on(attempt, key.node) => {
+                self.left_idle(attempt, since, quiet_for);
+            }
             Report::Stalled { attempt, quiet_for, step } if self.head.has_attempt_on(attempt, key.node) => {
                 self.stalled(attempt, quiet_for, step);
             }
@@ -243,6 +252,7 @@ impl Transition<'_> {
             Report::Sharing { .. }
             | Report::PrivateUser { .. }
             | Report::Stalled { .. }
+            | Report::Idle { .. }
             | Report::SignalSent { .. }
             | Report::Checkpoints { .. } => {}
             Report::Allotted { attempt, host } => self.allotted(key.node, attempt, host),
@@ -334,6 +344,21 @@ impl Transition<'_> {
         }
     }
 
+    /// A worker that joins again repeats the report of a stretch that lasts.
+    fn left_idle(&mut self, attempt: AttemptId, since: Time, quiet_for: Span) {
+        let is_known = |event: &JobEvent| {
+            let JobEventKind::Idle { attempt: of, since: known, .. } = event.kind else { return false };
+            (of, known) == (attempt, since)
+        };
+        if !self.head.jobs[&attempt.job].events.iter().any(is_known) {
+            let idle = JobEventKind::Idle { attempt, since, quiet_for };
+            let text = idle.to_string();
+            self.record_event(attempt.job, idle);
+            self.changed(attempt.job);
+            self.tell_of_job(attempt.job, FeedKind::Idle, text);
+        }
+    }
+
     /// Several nodes, and repeated kills, send the same signal.
     fn signal_sent(&mut self, attempt: AttemptId, signal: Signal) {
         let event = JobEventKind::SignalSent { attempt, signal };
@@ -404,7 +429,7 @@ impl Head {
 
     /// Whether the rank belongs to a live attempt, has not ended as far as the head knows, and is on this
     /// node.
-    fn is_live(&self, rank: RankId, node: NodeId) -> bool {
+    pub(crate) fn is_live(&self, rank: RankId, node: NodeId) -> bool {
         let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.live_attempt());
         let attempt = attempt.filter(|attempt| attempt.number == rank.attempt.attempt);
         let known = attempt.and_then(|attempt| attempt.ranks.get(rank.rank as usize));
@@ -448,6 +473,7 @@ impl Head {
             | Report::Sharing { rank, .. }
             | Report::PrivateUser { rank, .. } => !self.is_live(*rank, key.node),
             Report::Stalled { attempt, .. }
+            | Report::Idle { attempt, .. }
             | Report::SignalSent { attempt, .. }
             | Report::Checkpoints { attempt, .. } => !self.has_attempt_on(*attempt, key.node),
             Report::Allotted { attempt, .. } => !self.awaits_allotment(key.node, *attempt),
@@ -456,7 +482,9 @@ impl Head {
                 // An event that is not applied yet may have set another condition, so equal ones count.
                 node.devices.iter().all(|it| it.device.id != *device)
             }
-            Report::Progress(_) | Report::Telemetry(_) | Report::ColocationSamples(_) => false,
+            Report::Progress(_) | Report::Telemetry(_) | Report::Usage(_) | Report::ColocationSamples(_) => {
+                false
+            }
         }
     }
 

@@ -239,8 +239,8 @@ fn open(options: &HeadOptions) -> Result<OpenState, HeadError> {
     Ok(OpenState { state, identity, access: AccessStores { tokens, credentials, applications } })
 }
 
-/// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits, archived jobs and entries
-/// of the feed that it misses.
+/// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits, usage of GPUs, archived
+/// jobs and entries of the feed that it misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover_and_upgrade(&path, &mut journal)?;
@@ -249,12 +249,15 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     let missed = missed.into_iter().map(|record| JournalWrite::Ended(Box::new(record)));
     // A misfit that the history has already stays one row.
     let misfits = JournalWrite::Misfits(std::mem::take(&mut recovered.misfits));
-    // So does an archived part.
+    // So does what a rank did with a GPU.
+    let usage = std::mem::take(&mut recovered.usage).into_iter();
+    let usage = usage.map(|record| JournalWrite::Usage(Box::new(record)));
+    // And an archived part.
     let archived = std::mem::take(&mut recovered.archived).into_iter();
     let archived = archived.map(|part| JournalWrite::Archive(Box::new(part)));
     // And an entry of the feed.
     let told = std::mem::take(&mut recovered.told).into_iter().map(JournalWrite::Feed);
-    journal.commit(&missed.chain([misfits]).chain(archived).chain(told).collect::<Vec<_>>())?;
+    journal.commit(&missed.chain([misfits]).chain(usage).chain(archived).chain(told).collect::<Vec<_>>())?;
     let ended = history.newest(MAX_TRAINING_JOBS)?;
     let (estimates, ended_runs) = (Estimates::learned_from(&ended), ended_runs(&ended));
     let past = PastObservations::read(&history, &recovered.head, solos)?;

@@ -19,6 +19,7 @@ mod dry_run;
 mod durability;
 mod effects;
 mod feed;
+mod figures;
 mod forecast_cache;
 mod log_line;
 mod message;
@@ -243,6 +244,10 @@ impl Driver {
             Query::Explain(job, reply_to) => reply_to.send(reader.explain(job)),
             Query::Problems(reply_to) => reply_to.send(self.problems()),
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
+            Query::Figures(reply_to) => {
+                reply_to.send(self.figures.complete(head.figures(now), self.problems()));
+            }
+            Query::LiveUsage(jobs, reply_to) => reply_to.send(head.live_usage(&jobs, now)),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Brief(jobs, reply_to) => reply_to.send(reader.brief_records(&jobs)),
             Query::Archived(by, jobs, reply_to) => reply_to.send(head.archived_among(&by, &jobs)),

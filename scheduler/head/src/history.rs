@@ -1,11 +1,11 @@
-//! The history: jobs that ended, how fast they ran beside others, and which of them did not fit together, as
-//! tables that people may query. It keeps them for longer than the head keeps them in memory. What the head
-//! itself needs of jobs that have left its memory is in the archive, a table beside them, and so
-//! is the feed: what people may want to be told.
+//! The history: jobs that ended, how fast they ran beside others, which of them did not fit together, and
+//! what they did with their GPUs, as tables that people may query. It keeps them for longer than the head
+//! keeps them in memory. What the head itself needs of jobs that have left its memory is in the archive, a
+//! table beside them, and so is the feed: what people may want to be told.
 //!
-//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`, `misfits`, `archive`,
-//! `feed`). Each read opens a connection of its own (`read`), so a long query of one user never delays the
-//! head. The tables are in `journal/schema/*.sql`.
+//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`, `misfits`, `usage`,
+//! `archive`, `feed`). Each read opens a connection of its own (`read`), so a long query of one user never
+//! delays the head. The tables are in `journal/schema/*.sql`.
 
 mod archive;
 mod feed;
@@ -13,6 +13,7 @@ mod misfits;
 mod read;
 mod rows;
 mod samples;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ pub(crate) use misfits::insert as insert_misfits;
 pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};
 pub(crate) use samples::{StoredSample, insert as insert_samples};
+pub(crate) use usage::insert as insert_usage;

@@ -2,7 +2,8 @@
 //!
 //! Replay goes through [`Head::handle`], as every event does; no second code restores state. The effects are
 //! dropped: workers that join again say what runs, and clients ask again. Only what goes to the history is
-//! kept, which may have missed it: records of jobs that ended, misfits, archived jobs, and the feed.
+//! kept, which may have missed it: records of jobs that ended, misfits, usage of GPUs, archived jobs,
+//! and the feed.
 
 use std::num::NonZero;
 use std::ops::RangeFrom;
@@ -12,7 +13,7 @@ use std::thread;
 
 use cohabit_journal::{FORMAT, decode_head, decode_part};
 use cohabit_scheduler_core::{ArchivedPart, Effect, Head, MemoryMisfit, SnapshotPart};
-use cohabit_types::{JobRecord, Notice, Time};
+use cohabit_types::{JobRecord, Notice, Time, UsageRecord};
 
 use crate::HeadError;
 use crate::history::FeedWrite;
@@ -37,6 +38,8 @@ pub(crate) struct RecoveredHead {
     pub(crate) ended: Vec<JobRecord>,
     /// Ranks that found no memory left after the snapshot, the earliest first.
     pub(crate) misfits: Vec<MemoryMisfit>,
+    /// What ranks that ended in the replayed events did with their GPUs.
+    pub(crate) usage: Vec<UsageRecord>,
     /// Parts of submissions that were archived after the snapshot, the earliest first.
     pub(crate) archived: Vec<ArchivedPart>,
     /// What the events after the snapshot added to the feed.
@@ -113,6 +116,7 @@ pub(crate) fn recover(
         last,
         ended: vec![],
         misfits: vec![],
+        usage: vec![],
         archived: vec![],
         told: vec![],
         replayed: 0,
@@ -145,6 +149,7 @@ impl RecoveredHead {
         match effect {
             Effect::Publish(_, Notice::Ended(record)) => self.ended.push(*record),
             Effect::RecordMisfit(misfit) => self.misfits.push(misfit),
+            Effect::RecordUsage(usage) => self.usage.push(*usage),
             Effect::Archive(part) => self.archived.push(*part),
             Effect::AddToFeed(event) => {
                 let writes =

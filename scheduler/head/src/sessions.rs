@@ -21,6 +21,7 @@ mod privacy;
 mod rank_output;
 pub(crate) mod status;
 mod tokens;
+mod usage;
 mod user_limiter;
 mod worker;
 

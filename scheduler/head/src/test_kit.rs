@@ -154,7 +154,10 @@ pub(crate) fn planned(ticket: u64, job: &str) -> Event {
 
 pub(crate) fn ended(rank: &str, outcome: Outcome) -> Event {
     let rank: RankId = rank.parse().unwrap();
-    Event::Report(key(), Report::Ended { rank, outcome, stopped: None, progress: None, at: at(0) })
+    Event::Report(
+        key(),
+        Report::Ended { rank, outcome, stopped: None, progress: None, at: at(0), usage: Vec::new() },
+    )
 }
 
 /// The start of a job of this user.

@@ -14,7 +14,10 @@ use crate::v6::EventV6;
 pub const fn is_journaled(event: &Event) -> bool {
     !matches!(
         event,
-        Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::ColocationSamples(_))
+        Event::Report(
+            _,
+            Report::Progress(_) | Report::Telemetry(_) | Report::Usage(_) | Report::ColocationSamples(_)
+        )
     )
 }
 

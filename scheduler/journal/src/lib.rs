@@ -24,6 +24,7 @@ mod record;
 mod shape;
 mod snapshot;
 mod stored;
+mod usage;
 mod v5;
 mod v6;
 
@@ -36,3 +37,4 @@ pub use feed::{decode_feed_event, encode_feed_event};
 pub use format::FORMAT;
 pub use record::{decode_record, encode_record};
 pub use snapshot::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
+pub use usage::{decode_curve, encode_curve};

@@ -29,6 +29,7 @@ mod record;
 mod report;
 mod request;
 mod state;
+mod usage;
 
 pub(crate) use checkpoints::{StoredCheckpointResult, StoredCheckpointSource};
 pub(crate) use config::StoredConfig;
@@ -47,3 +48,4 @@ pub(crate) use record::{StoredArraySummary, StoredJobRecord};
 pub(crate) use report::StoredReport;
 pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
 pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};
+pub(crate) use usage::{StoredDeviceUsage, StoredUsageCurve};

@@ -99,9 +99,14 @@ impl Lie {
         Some(match self.claim {
             Claim::Holds => return None,
             Claim::Started => Report::Started { rank, at },
-            Claim::Ended(code) => {
-                Report::Ended { rank, outcome: Outcome::Exited(code), stopped: None, progress: None, at }
-            }
+            Claim::Ended(code) => Report::Ended {
+                rank,
+                outcome: Outcome::Exited(code),
+                stopped: None,
+                progress: None,
+                at,
+                usage: Vec::new(),
+            },
             Claim::Progress => {
                 let metrics = BTreeMap::new();
                 let progress = Progress { step: 999, total: Some(1_000), rate: Some(1e9), metrics, at };

@@ -19,12 +19,14 @@ impl Worker {
                     gpu.note_foreign_memory(foreign_memory);
                     let scan = DeviceTelemetry { device, at: now, reading, ranks };
                     self.colocation.record_scan(&scan);
+                    self.measure(now, &scan);
                     self.watch(now, &scan.ranks, out);
                     telemetry.push(scan);
                 }
             }
         }
         self.report((!telemetry.is_empty()).then_some(Report::Telemetry(telemetry)), out);
+        self.report_usage(now, out);
     }
 
     pub(crate) fn xid(&mut self, now: Time, device: &DeviceId, code: u64, out: &mut Vec<WorkerEffect>) {

@@ -44,6 +44,8 @@ mod state;
 mod stopping;
 #[cfg(test)]
 mod tests;
+mod usage;
+mod usage_meter;
 mod worker;
 mod xid;
 

@@ -3,9 +3,11 @@
 //!
 //! Of the order only what is still needed is kept: how and when to stop the rank.
 
+use std::collections::BTreeMap;
+
 use cohabit_types::{
-    AttemptId, Bytes, DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress,
-    RankId, Report, Span, StallPolicy, StartFailure, Stop, StopReason, Time,
+    AttemptId, Bytes, DeviceId, DeviceUsage, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome,
+    Progress, RankId, Report, Span, StallPolicy, StartFailure, Stop, StopReason, Time,
 };
 
 use crate::interface::{FoundRank, GpuAccess, MpsLimits, RankExit, RankStart, Stopping};
@@ -13,6 +15,7 @@ use crate::memory_watchdog::MemoryWatchdog;
 use crate::stall_watch::StallWatch;
 use crate::start_sequence::StartSequence;
 use crate::stopping::StopSequence;
+use crate::usage_meter::UsageMeter;
 
 /// What a process may hold beyond its limit under MPS before its rank is stopped: a CUDA context and what the
 /// driver keeps for it. It is not documented how much of that counts, so this is generous; for many processes
@@ -36,6 +39,10 @@ pub(crate) struct RankEntry {
     pub(crate) enforcement: Option<Enforcement>,
     /// Its user id, if its user has no account on this host.
     pub(crate) private_uid: Option<u32>,
+    /// Measure what it does with its GPUs, once these have been read while it ran.
+    pub(crate) meters: BTreeMap<DeviceId, UsageMeter>,
+    /// Since when its attempt has done nothing, once that was worth telling. Kept with rank 0.
+    pub(crate) idle_noticed: Option<Time>,
     /// Limits its memory where nothing else does.
     pub(crate) watchdog: Option<MemoryWatchdog>,
     stop: Stop,
@@ -90,6 +97,8 @@ impl RankEntry {
             limits: start.spec.demand.limits,
             enforcement: None,
             private_uid: start.private_uid,
+            meters: BTreeMap::new(),
+            idle_noticed: None,
             watchdog: watchdog(start.access, start.spec.demand.gpu_processes),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
@@ -172,8 +181,14 @@ impl RankEntry {
                 stopped: ending.stopped,
                 progress: self.progress.clone(),
                 at: ending.at,
+                usage: self.usage(ending.at),
             }),
         }
+    }
+
+    /// What it has done with its GPUs until `end`, as far as that was measured.
+    pub(crate) fn usage(&self, end: Time) -> Vec<DeviceUsage> {
+        self.meters.iter().filter_map(|(device, meter)| meter.usage(device, end)).collect()
     }
 
     /// The report whether its limits are enforced, while it lives and if that is known.

@@ -33,6 +33,8 @@ pub struct Worker {
     pub(crate) code: BTreeMap<AttemptId, CodeState>,
     /// The checkpoints that live attempts here found elsewhere.
     pub(crate) checkpoints: BTreeMap<AttemptId, CheckpointState>,
+    /// When the head was last told how far ranks are with their GPUs.
+    pub(crate) usage_reported_at: Option<Time>,
     /// Changes of limits that are being made.
     pub(crate) allotments: BTreeMap<AttemptId, AllotmentInProgress>,
 }
@@ -79,6 +81,7 @@ impl Worker {
             progress: PendingProgress::new(config.heartbeat),
             code: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
+            usage_reported_at: None,
             allotments: BTreeMap::new(),
         }
     }

@@ -129,6 +129,7 @@ impl Worker {
         let attempts: BTreeSet<AttemptId> = self.ranks.keys().map(|rank| rank.attempt).collect();
         for attempt in attempts {
             self.report(self.stall_report(now, attempt), out);
+            self.report(self.idle_report(now, attempt), out);
             self.report_checkpoints(attempt, out);
         }
     }

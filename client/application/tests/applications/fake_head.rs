@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
-    DrainRequest, DryRun, Entrypoint, Explanation, Feed, FeedCursor, Filter, FollowMode, GpuRequest,
+    DrainRequest, DryRun, Entrypoint, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode, GpuRequest,
     HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
     JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice,
     Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role,
-    RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -529,6 +529,14 @@ impl ClientService for FakeHead {
     }
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        not_here()
+    }
+
+    async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        not_here()
+    }
+
+    async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         not_here()
     }
 

@@ -67,7 +67,7 @@ mod tests {
             ("ended", "did you mean 'end'?"),
             ("fial", "did you mean 'fail'?"),
             ("stalled", "did you mean 'stall'?"),
-            ("xyz", "use start, end, fail, timeout, oom, stall, requeue, reclaim"),
+            ("xyz", "use start, end, fail, timeout, oom, stall, idle, requeue, reclaim"),
             ("node-lost", "is not an event of a job"),
             ("end,", "'' is not an event"),
             ("end@", "name of the channel is empty"),

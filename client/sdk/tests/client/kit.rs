@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Feed,
-    FeedCursor, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal,
-    RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    FeedCursor, Figures, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest,
+    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode,
+    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    UsageRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -50,6 +51,8 @@ pub(crate) enum Call {
     JobUpdates(Option<UpdateCursor>),
     Feed(Option<FeedCursor>),
     ReadMetrics(RankId),
+    Figures,
+    Usage(Vec<JobId>),
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -486,6 +489,16 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         let turn = self.turn(Call::Feed(after)).await?;
         let Turn::Feed(it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it)
+    }
+
+    async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        let turn = self.turn(Call::Figures).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
+        let turn = self.turn(Call::Usage(jobs)).await?;
+        panic!("{turn:?} does not answer this call")
     }
 
     async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {

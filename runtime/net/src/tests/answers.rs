@@ -59,7 +59,7 @@ async fn large_messages_of_both_directions_never_wait_for_each_other() {
 fn ended_by(report: Report, how: Outcome) -> Report {
     match report {
         Report::Ended { rank, stopped, progress, at, .. } => {
-            Report::Ended { rank, outcome: how, stopped, progress, at }
+            Report::Ended { rank, outcome: how, stopped, progress, at, usage: Vec::new() }
         }
         report @ (Report::Started { .. }
         | Report::Progress(_)
@@ -67,6 +67,8 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::PrivateUser { .. }
         | Report::Condition { .. }
         | Report::Telemetry(_)
+        | Report::Usage(_)
+        | Report::Idle { .. }
         | Report::ColocationSamples(_)
         | Report::Stalled { .. }
         | Report::SignalSent { .. }
@@ -218,6 +220,7 @@ fn some_reports() -> Vec<Report> {
         stopped: None,
         progress: Some(progress.clone()),
         at: Time::from_micros(9),
+        usage: Vec::new(),
     };
     vec![Report::Progress(vec![AttemptProgress { attempt, progress }]), ended]
 }

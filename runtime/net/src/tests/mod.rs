@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
-    ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Filter, FollowMode, HeadStatus,
-    Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal,
-    RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord,
-    UpdateCursor, WorkerKey,
+    ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode,
+    HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
+    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
+    RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -279,6 +279,14 @@ impl ClientService for ClientHandler {
     }
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        Err(unasked())
+    }
+
+    async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         Err(unasked())
     }
 

@@ -27,8 +27,9 @@ fn the_bytes_of_proto_messages_are_those_of_this_protocol_version() {
         stopped: None,
         progress: None,
         at: Time::from_micros(70_000),
+        usage: Vec::new(),
     };
-    assert_eq!(hex(&ended), "01fb2c010105020101120000fc70110100");
+    assert_eq!(hex(&ended), "01fb2c010105020101120000fc7011010000");
     let printed = LogRecord { stream: LogStream::Stderr, at: Time::from_micros(1), bytes: b"hi\n".to_vec() };
     assert_eq!(hex(&printed), "01010368690a");
 }

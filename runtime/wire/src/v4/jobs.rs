@@ -384,6 +384,7 @@ impl JobEventKind {
             Kind::PlanDropped(why) => JobEventKind::PlanDropped(why),
             Kind::Allotted { .. }
             | Kind::Stalled { .. }
+            | Kind::Idle { .. }
             | Kind::SignalSent { .. }
             | Kind::Checkpoints { .. }
             | Kind::Updated(_) => {

@@ -66,9 +66,14 @@ impl From<Report> for types::Report {
     fn from(report: Report) -> types::Report {
         match report {
             Report::Started { rank, at } => types::Report::Started { rank, at },
-            Report::Ended { rank, outcome, stopped, progress, at } => {
-                types::Report::Ended { rank, outcome, stopped: stopped.map(Into::into), progress, at }
-            }
+            Report::Ended { rank, outcome, stopped, progress, at } => types::Report::Ended {
+                rank,
+                outcome,
+                stopped: stopped.map(Into::into),
+                progress,
+                at,
+                usage: Vec::new(),
+            },
             Report::Progress(batch) => types::Report::Progress(batch),
             Report::Sharing { rank, enforcement } => types::Report::Sharing { rank, enforcement },
             Report::PrivateUser { rank, uid } => types::Report::PrivateUser { rank, uid },
@@ -83,12 +88,13 @@ impl From<Report> for types::Report {
 
 impl Report {
     /// The report, where protocol 4 has words for it: a head of protocol 4 orders no change of what a running
-    /// job holds, so it needs no answer to one, and keeps neither stalls nor signals.
+    /// job holds, so it needs no answer to one, and keeps neither stalls nor signals nor what ranks did with
+    /// their GPUs.
     #[must_use]
     pub fn of(report: types::Report) -> Option<Report> {
         Some(match report {
             types::Report::Started { rank, at } => Report::Started { rank, at },
-            types::Report::Ended { rank, outcome, stopped, progress, at } => {
+            types::Report::Ended { rank, outcome, stopped, progress, at, usage: _ } => {
                 Report::Ended { rank, outcome, stopped: stopped.map(Into::into), progress, at }
             }
             types::Report::Progress(batch) => Report::Progress(batch),
@@ -102,6 +108,8 @@ impl Report {
             types::Report::Allotted { .. }
             | types::Report::Stalled { .. }
             | types::Report::SignalSent { .. }
+            | types::Report::Usage(_)
+            | types::Report::Idle { .. }
             | types::Report::Checkpoints { .. } => return None,
         })
     }

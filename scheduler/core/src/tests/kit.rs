@@ -191,7 +191,10 @@ impl TestHead {
         stopped: Option<StopReason>,
     ) {
         let at = self.now;
-        self.event(Event::Report(key, Report::Ended { rank, outcome, stopped, progress: None, at }));
+        self.event(Event::Report(
+            key,
+            Report::Ended { rank, outcome, stopped, progress: None, at, usage: Vec::new() },
+        ));
         self.planned();
     }
 

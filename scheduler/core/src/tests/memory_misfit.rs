@@ -56,8 +56,14 @@ fn a_misfit_is_recorded_before_a_plan_is_requested() {
     let mut test = running(2);
     test.submit(gpus(1));
     test.effects();
-    let report =
-        Report::Ended { rank: rank(2, 1), outcome: oom(), stopped: None, progress: None, at: test.now };
+    let report = Report::Ended {
+        rank: rank(2, 1),
+        outcome: oom(),
+        stopped: None,
+        progress: None,
+        at: test.now,
+        usage: Vec::new(),
+    };
     test.event(Event::Report(key(1, 1), report));
     let effects = test.effects();
     let place = |wanted: fn(&Effect) -> bool| effects.iter().position(wanted);

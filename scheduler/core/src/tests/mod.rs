@@ -11,6 +11,7 @@ mod colocation;
 mod devices;
 mod expected_times;
 mod feed;
+mod figures;
 mod gpu_faults;
 mod invariants;
 mod isolation;

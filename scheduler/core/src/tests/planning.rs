@@ -162,7 +162,10 @@ fn a_preempted_member_does_not_hide_others_of_its_array() {
     answer(&mut test, ticket, vec![Action::Preempt { job: first, why: "a test".into() }]);
     let (rank, at) = (first.attempt(1).rank(0), test.now);
     let (outcome, stopped) = (Outcome::Signalled(Signal::TERM), Some(StopReason::Preempted));
-    test.event(Event::Report(key(1, 1), Report::Ended { rank, outcome, stopped, progress: None, at }));
+    test.event(Event::Report(
+        key(1, 1),
+        Report::Ended { rank, outcome, stopped, progress: None, at, usage: Vec::new() },
+    ));
     let shown: Vec<JobId> = test.head.view(test.now).pending.into_keys().collect();
     assert_eq!(shown, [first, second, job(2)], "one device starts one member at once");
 }

@@ -210,7 +210,10 @@ fn the_turn_comes_back_from_a_job_that_has_left_memory_unseen() {
     let (low, high) = (test.submit(gpus(1)), submit_as(&mut test, ada(), JobSpec { priority: 1, ..gpus(1) }));
     let end = |rank| {
         let (outcome, at) = (Outcome::Exited(0), Time::from_micros(2_000_000));
-        Event::Report(key(1, 1), Report::Ended { rank, outcome, stopped: None, progress: None, at })
+        Event::Report(
+            key(1, 1),
+            Report::Ended { rank, outcome, stopped: None, progress: None, at, usage: Vec::new() },
+        )
     };
     test.event(end(rank(others.number, 1)));
     let part = RankPlacement {

@@ -307,6 +307,7 @@ fn progress_is_kept_only_from_the_node_of_the_attempt() {
         stopped: None,
         progress: last,
         at: test.now,
+        usage: Vec::new(),
     };
     test.event(Event::Report(key(1, 1), ended));
     assert_eq!(test.record(id).progress.unwrap().step, 10, "the last progress outlives the attempt");

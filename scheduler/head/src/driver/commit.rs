@@ -38,6 +38,7 @@ impl Driver {
         if !events.iter().any(|it| is_journaled(&it.entry.event)) {
             return self.apply_durable_events(events).await;
         }
+        self.figures.begin_commit();
         let outcome = self.durability.commit(&self.parts.journal, events);
         // The message says only that the commit has ended: the driver may have taken the outcome by then.
         context.pipe_to_self(outcome, |_| Message::Committed);
@@ -93,6 +94,7 @@ impl Driver {
         };
         match outcome.await? {
             Ok(()) => {
+                self.figures.end_commit();
                 self.durability.note_success();
                 self.apply_durable_events(events).await
             }
@@ -138,6 +140,7 @@ impl Driver {
 
     fn apply(&mut self, entry: JournalEntry) {
         self.queued_usage.remove(&entry.event);
+        self.figures.count_event();
         let mut effects = Vec::new();
         let head = &mut self.parts.head;
         let changed = self.state_check.guard(|| head.handle(entry.at, entry.event, &mut effects));

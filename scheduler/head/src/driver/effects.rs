@@ -29,6 +29,7 @@ impl Driver {
             }
             Effect::Publish(job, notice) => self.publish(job, notice),
             Effect::RecordMisfit(misfit) => self.record_misfit(misfit),
+            Effect::RecordUsage(usage) => self.history.push(JournalWrite::Usage(usage)),
             Effect::AddToFeed(event) => self.add_to_feed(event),
             Effect::Archive(part) => self.history.push(JournalWrite::Archive(part)),
             // Passed on after the batch, so that one plan covers all of it.

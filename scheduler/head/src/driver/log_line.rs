@@ -63,6 +63,10 @@ impl fmt::Display for LogLine<'_, Report> {
             Report::Stalled { attempt, quiet_for, .. } => {
                 write!(f, "{attempt} reported no step for {quiet_for}")
             }
+            Report::Usage(usage) => write!(f, "usage of {}", counted(usage.len(), "rank", "ranks")),
+            Report::Idle { attempt, quiet_for, .. } => {
+                write!(f, "{attempt} has left its GPUs idle for {quiet_for}")
+            }
             Report::SignalSent { attempt, signal } => write!(f, "{attempt} was sent {signal}"),
             Report::Checkpoints { attempt, source, result: CheckpointResult::Carried(bytes) } => {
                 write!(f, "{bytes} of checkpoints were carried from {} for {attempt}", source.node)
@@ -104,6 +108,7 @@ impl fmt::Display for LogLine<'_, Effect> {
             Effect::RecordMisfit(misfit) => {
                 write!(f, "record that {} found no memory on {}", misfit.rank, misfit.device)
             }
+            Effect::RecordUsage(usage) => write!(f, "record what {} did with a GPU", usage.rank),
             Effect::AddToFeed(event) => write!(f, "add to the feed: {}", event.kind),
             Effect::Archive(part) => write!(f, "archive part {} of job {}", part.part, part.number),
             Effect::Plan(request) => write!(f, "request plan {}", request.0),

@@ -8,9 +8,9 @@ use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
-    ContentHash, DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec,
-    LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order, Principal, RankId,
-    Refusal, Reply, Report, Request, Time, WorkerKey,
+    ContentHash, DryRun, Explanation, Figures, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision,
+    JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order, Principal,
+    RankId, Refusal, Reply, Report, Request, Time, UsageRecord, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -111,6 +111,10 @@ pub(crate) enum Query {
     Explain(JobId, ReplyTo<Result<Explanation, Refusal>>),
     /// What keeps the head from accepting changes.
     Problems(ReplyTo<Vec<String>>),
+    /// The figures for metrics.
+    Figures(ReplyTo<Figures>),
+    /// What the live attempts of these jobs have done with their GPUs.
+    LiveUsage(Vec<JobId>, ReplyTo<Vec<UsageRecord>>),
     /// All nodes.
     Nodes(ReplyTo<Vec<NodeRecord>>),
     /// The records of those jobs whose revision is not the known one.
@@ -143,6 +147,8 @@ impl Query {
             Query::Resolve(..)
             | Query::Problems(_)
             | Query::Nodes(_)
+            | Query::Figures(_)
+            | Query::LiveUsage(..)
             | Query::ChangedSince(..)
             | Query::Brief(..)
             | Query::Archived(..)

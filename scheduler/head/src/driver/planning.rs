@@ -20,12 +20,14 @@ impl Driver {
         let request = self.plan_request.take().filter(|_| !self.state_check.is_broken());
         let Some(request) = request else { return };
         self.pass_changes();
+        self.figures.begin_plan();
         let now = self.parts.clock.now();
         context.pipe_to_self(self.parts.planner.plan(request, now), Message::Planned);
     }
 
     /// Queues the plan, or one by first come, first served if the policy gave none.
     pub(super) fn planned(&mut self, PlanReply { request, plan }: PlanReply) {
+        self.figures.end_plan();
         let plan = plan.unwrap_or_else(|problem| {
             fall_back(request, &self.parts.head.view(self.parts.clock.now()), &problem)
         });

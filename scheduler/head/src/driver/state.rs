@@ -14,6 +14,7 @@ use cohabit_types::{ClientRequestId, PlanRequestId, Reply, Span, Submit, Time, W
 use super::batch::{Batch, PendingEvent};
 use super::durability::Durability;
 use super::feed::FeedPlace;
+use super::figures::DriverFigures;
 use super::forecast_cache::ForecastCache;
 use super::log_line::LogLine;
 use super::message::SessionHandle;
@@ -85,6 +86,8 @@ pub(crate) struct Driver {
     pub(super) knowledge_number: u64,
     /// Where the feed stands within the event that is handled.
     pub(super) feed_place: FeedPlace,
+    /// What is counted for metrics.
+    pub(super) figures: DriverFigures,
     /// Writes for the history, not yet passed to the journal.
     pub(super) history: Vec<JournalWrite>,
     /// The head's next deadline, and the timer for it.
@@ -110,6 +113,7 @@ impl Driver {
             training_queue: TrainingQueue::default(),
             knowledge_number: 0,
             feed_place: FeedPlace::default(),
+            figures: DriverFigures::default(),
             history: Vec::new(),
             alarm: None,
         }

@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use cohabit_scheduler_core::MemoryMisfit;
-use cohabit_types::{Bytes, Feed, FeedCursor, Filter, JobId, JobRecord};
+use cohabit_types::{Bytes, Feed, FeedCursor, Filter, JobId, JobRecord, UsageRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
 use super::archive::{self, ArchivedContent};
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
-use super::{feed, misfits};
+use super::{feed, misfits, usage};
 use crate::HeadError;
 use crate::sql::{sqlite_error, sqlite_error_of};
 
@@ -117,6 +117,11 @@ impl HistoryReader {
     /// The entries of the feed after this cursor, those of one user where one is given.
     pub(crate) fn feed(&self, after: Option<FeedCursor>, user: Option<&str>) -> Result<Feed, HeadError> {
         self.read(|connection| feed::read(connection, after, user))
+    }
+
+    /// What ranks of these jobs that have ended did with their GPUs.
+    pub(crate) fn usage(&self, jobs: &[JobId]) -> Result<Vec<UsageRecord>, HeadError> {
+        self.read(|connection| usage::read(connection, jobs))
     }
 
     /// The records among these that the history does not have.

@@ -19,9 +19,9 @@ pub(crate) fn upsert(transaction: &Transaction<'_>, record: &JobRecord) -> rusql
     record.attempts.iter().try_for_each(|attempt| insert_attempt(transaction, record, attempt))
 }
 
-/// Removes the jobs, samples and misfits that ended before this time.
+/// Removes the jobs, samples, misfits and usage that ended before this time.
 pub(crate) fn prune(transaction: &Transaction<'_>, before: Time) -> rusqlite::Result<()> {
-    for table in ["jobs", "stretches", "misfits"] {
+    for table in ["jobs", "stretches", "misfits", "usage"] {
         transaction.execute(&format!("DELETE FROM {table} WHERE ended_at_us < ?1"), [before.as_micros()])?;
     }
     Ok(())

@@ -39,6 +39,7 @@ impl Cluster {
                 | Effect::Answer(..)
                 | Effect::Publish(..)
                 | Effect::RecordMisfit(_)
+                | Effect::RecordUsage(_)
                 | Effect::AddToFeed(_)
                 | Effect::Archive(_)
                 | Effect::Close(..) => {}
@@ -75,7 +76,14 @@ impl Cluster {
         let metrics = [("loss".to_owned(), 0.25.into())].into();
         let progress = Progress { step: 9, total: Some(10), rate: Some(1.5), metrics, at: at(0) };
         let rank = rank.parse().unwrap();
-        self.report(Report::Ended { rank, outcome, stopped: None, progress: Some(progress), at: at(0) });
+        self.report(Report::Ended {
+            rank,
+            outcome,
+            stopped: None,
+            progress: Some(progress),
+            at: at(0),
+            usage: Vec::new(),
+        });
     }
 }
 

@@ -151,6 +151,7 @@ fn apply(
         JournalWrite::Ended(record) => history::upsert(transaction, record),
         JournalWrite::Samples(samples) => history::insert_samples(transaction, samples),
         JournalWrite::Misfits(misfits) => history::insert_misfits(transaction, misfits),
+        JournalWrite::Usage(record) => history::insert_usage(transaction, record),
         JournalWrite::Archive(part) => history::archive(transaction, part),
         JournalWrite::Feed(write) => history::insert_feed(transaction, write, &mut written.feed),
         JournalWrite::Prune { history, archive, feed } => {

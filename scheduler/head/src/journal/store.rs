@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohabit_scheduler_core::{ArchivedPart, Event, MemoryMisfit};
-use cohabit_types::{ColocationSample, JobRecord, Time};
+use cohabit_types::{ColocationSample, JobRecord, Time, UsageRecord};
 
 use super::encoded_part::EncodedPart;
 use crate::HeadError;
@@ -47,13 +47,15 @@ pub(crate) enum JournalWrite {
     Samples(Vec<ColocationSample>),
     /// Ranks that found no memory left on their device, for the history.
     Misfits(Vec<MemoryMisfit>),
+    /// What a rank that ended did with a GPU, for the history. Replaces an earlier row of the same rank.
+    Usage(Box<UsageRecord>),
     /// A part of a submission that left memory. Replaces an earlier one.
     Archive(Box<ArchivedPart>),
     /// An entry of the feed. One that is there already stays as it is.
     Feed(FeedWrite),
     /// Removes what is old.
     Prune {
-        /// Jobs, samples and misfits of the history that ended before this time.
+        /// Jobs, samples, misfits and usage of the history that ended before this time.
         history: Time,
         /// Archived submissions that ended before this time.
         archive: Time,

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use cohabit_net::{HelloRefusalCode, WorkerPeer};
 use cohabit_types::{
-    CheckpointResult, ColocationSample, Condition, Device, DeviceSharing, Enforcement, Health, Inventory,
-    Progress, Report,
+    CheckpointResult, ColocationSample, Condition, Device, DeviceSharing, DeviceUsage, Enforcement, Health,
+    Inventory, Progress, Report,
 };
 
 use super::context::SessionContext;
@@ -31,6 +31,8 @@ const LONGEST_NAME: usize = 255;
 const LONGEST_SENTENCE: usize = 1_024;
 /// The most neighbors of a rank on a device.
 const MOST_NEIGHBORS: usize = 64;
+/// The most GPUs of one rank.
+const MOST_DEVICES_OF_RANK: usize = 64;
 /// The most metrics in one report of progress.
 const MOST_METRICS: usize = 64;
 /// The most reports in one call; our own workers send 256.
@@ -123,6 +125,7 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
             | Report::PrivateUser { .. }
             | Report::Allotted { .. }
             | Report::Stalled { .. }
+            | Report::Idle { .. }
             | Report::SignalSent { .. } => {}
             Report::Checkpoints { source, result, .. } => {
                 shorten(&mut source.node);
@@ -130,13 +133,18 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
                     shorten(why);
                 }
             }
-            Report::Ended { outcome, progress, .. } => {
+            Report::Ended { outcome, progress, usage, .. } => {
                 outcome.text_mut().map(shorten);
                 progress.iter_mut().for_each(bound_progress);
+                bound_usage(usage);
             }
             Report::Sharing { enforcement, .. } => shorten_enforcement(enforcement),
             Report::Condition { condition, .. } => shorten_condition(condition),
             Report::Telemetry(all) => all.truncate(MOST_DEVICES),
+            Report::Usage(all) => {
+                all.truncate(MOST_RANKS);
+                all.iter_mut().for_each(|it| bound_usage(&mut it.devices));
+            }
             Report::ColocationSamples(all) => {
                 all.truncate(MOST_RANKS);
                 all.retain(is_plausible);
@@ -158,10 +166,15 @@ pub(crate) fn rows(report: &Report) -> u64 {
         | Report::Condition { .. }
         | Report::Allotted { .. }
         | Report::Stalled { .. }
+        | Report::Idle { .. }
         | Report::SignalSent { .. }
         | Report::Checkpoints { .. } => 1,
         Report::ColocationSamples(all) => all.len() as u64,
-        Report::Started { .. } | Report::Ended { .. } | Report::Progress(_) | Report::Telemetry(_) => 0,
+        Report::Started { .. }
+        | Report::Ended { .. }
+        | Report::Progress(_)
+        | Report::Telemetry(_)
+        | Report::Usage(_) => 0,
     }
 }
 
@@ -171,6 +184,11 @@ fn is_plausible(sample: &ColocationSample) -> bool {
         && sample.neighbors.len() <= MOST_NEIGHBORS
         && sample.gpu.len() <= LONGEST_NAME
         && sample.device.as_str().len() <= LONGEST_NAME
+}
+
+fn bound_usage(usage: &mut Vec<DeviceUsage>) {
+    usage.truncate(MOST_DEVICES_OF_RANK);
+    usage.iter_mut().for_each(DeviceUsage::bound);
 }
 
 fn bound_progress(progress: &mut Progress) {

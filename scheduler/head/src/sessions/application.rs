@@ -10,10 +10,10 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
-    Feed, FeedCursor, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    Feed, FeedCursor, Figures, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice,
+    Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use tokio::time::Instant;
@@ -240,6 +240,14 @@ impl ClientService for ApplicationSession {
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
         self.refusal("follow the feed")
+    }
+
+    async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        self.refusal("see figures of the cluster")
+    }
+
+    async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
+        self.refusal("see what jobs did with their GPUs")
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {

@@ -11,11 +11,11 @@ use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
+    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
     JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
     ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor,
+    TokenRecord, UpdateCursor, UsageRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -225,6 +225,14 @@ impl ClientService for ClientSession {
 
     async fn feed(self, _: Context, after: Option<FeedCursor>) -> Result<Feed, Refusal> {
         self.follow_feed(after).await
+    }
+
+    async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        Ok(Box::new(self.visible_figures().await?))
+    }
+
+    async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
+        self.visible_usage(jobs).await
     }
 
     async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {

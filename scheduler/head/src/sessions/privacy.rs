@@ -14,7 +14,7 @@ const PRIVATE: &str = "(private)";
 
 impl ClientSession {
     /// Whether it may see only a part of some jobs.
-    fn sees_partly(&self) -> bool {
+    pub(super) fn sees_partly(&self) -> bool {
         self.session_context.private_data == PrivateData::On && self.by.role != Role::Admin
     }
 

@@ -404,7 +404,15 @@ impl TestWorker {
     }
 
     pub(crate) async fn ended(&self, rank: RankId, outcome: Outcome) {
-        self.report(Report::Ended { rank, outcome, stopped: None, progress: None, at: wall_clock() }).await;
+        self.report(Report::Ended {
+            rank,
+            outcome,
+            stopped: None,
+            progress: None,
+            at: wall_clock(),
+            usage: Vec::new(),
+        })
+        .await;
     }
 
     /// Runs the next job to its end.

@@ -111,6 +111,8 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::JobUpdates { after: None },
         Question::Feed { after: None },
         Question::ReadMetrics { rank },
+        Question::Figures {},
+        Question::Usage { jobs: vec![job] },
     ]
 }
 
@@ -158,6 +160,8 @@ async fn answer(client: &TestClient, question: Question) -> String {
         }
         Question::Feed { after } => text(head.feed(long, after)).await,
         Question::ReadMetrics { rank } => text(head.read_metrics(long, rank)).await,
+        Question::Figures {} => text(head.figures(long)).await,
+        Question::Usage { jobs } => text(head.usage(long, jobs)).await,
     }
 }
 

@@ -32,7 +32,14 @@ async fn running_job(head: &TestHead) -> (TestWorker, JobId, RankId) {
 }
 
 fn end_of(rank: RankId) -> Report {
-    Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: at(0) }
+    Report::Ended {
+        rank,
+        outcome: Outcome::Exited(0),
+        stopped: None,
+        progress: None,
+        at: at(0),
+        usage: Vec::new(),
+    }
 }
 
 #[tokio::test]

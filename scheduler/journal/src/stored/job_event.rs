@@ -74,6 +74,11 @@ pub(crate) enum StoredJobEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<u64>,
     },
+    Idle {
+        attempt: AttemptId,
+        since: Time,
+        quiet_for: Span,
+    },
     SignalSent {
         attempt: AttemptId,
         signal: Signal,

@@ -25,6 +25,7 @@ pub(crate) enum StoredFeedKind {
     #[serde(rename = "oom")]
     OutOfMemory,
     Stall,
+    Idle,
     Requeue,
     Reclaim,
     NodeLost,

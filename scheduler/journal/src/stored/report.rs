@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::As;
 
 use super::{
-    StoredCheckpointResult, StoredCheckpointSource, StoredCondition, StoredEnforcement, StoredHostShare,
-    StoredOutcome, StoredProgress, StoredStopReason,
+    StoredCheckpointResult, StoredCheckpointSource, StoredCondition, StoredDeviceUsage, StoredEnforcement,
+    StoredHostShare, StoredOutcome, StoredProgress, StoredStopReason,
 };
 use crate::shape::shape_of;
 
@@ -27,6 +27,8 @@ pub(crate) enum StoredReport {
         #[serde(with = "As::<Option<StoredProgress>>", default, skip_serializing_if = "Option::is_none")]
         progress: Option<types::Progress>,
         at: Time,
+        #[serde(with = "As::<Vec<StoredDeviceUsage>>", default, skip_serializing_if = "Vec::is_empty")]
+        usage: Vec<types::DeviceUsage>,
     },
     #[serde(skip)]
     Progress(Vec<types::AttemptProgress>),
@@ -53,6 +55,13 @@ pub(crate) enum StoredReport {
         quiet_for: Span,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<u64>,
+    },
+    #[serde(skip)]
+    Usage(Vec<types::RankUsage>),
+    Idle {
+        attempt: AttemptId,
+        since: Time,
+        quiet_for: Span,
     },
     SignalSent {
         attempt: AttemptId,

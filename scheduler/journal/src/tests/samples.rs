@@ -71,7 +71,7 @@ pub(super) fn events() -> Vec<Event> {
     let (outcome, stopped) = (Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
     events.push(Event::Report(
         worker(),
-        Report::Ended { rank: rank(), outcome, stopped, progress: None, at: at(6) },
+        Report::Ended { rank: rank(), outcome, stopped, progress: None, at: at(6), usage: Vec::new() },
     ));
     let sharing = DeviceSharing::OneUser("the driver is old".into());
     let condition = Condition { sharing, ..Condition::default() };
@@ -448,7 +448,14 @@ const STOP_REASONS: [StopReason; 12] = [
 fn reports() -> Vec<Report> {
     let rank = rank();
     let mut reports = vec![Report::Started { rank, at: at(4) }, Report::PrivateUser { rank, uid: 1_000_007 }];
-    let ended = |outcome, stopped, progress| Report::Ended { rank, outcome, stopped, progress, at: at(6) };
+    let ended = |outcome, stopped, progress| Report::Ended {
+        rank,
+        outcome,
+        stopped,
+        progress,
+        at: at(6),
+        usage: Vec::new(),
+    };
     reports.extend(outcomes().into_iter().map(|outcome| ended(outcome, None, None)));
     reports.extend(STOP_REASONS.map(|why| ended(Outcome::Exited(143), Some(why), None)));
     let unknown = Progress { total: None, rate: None, metrics: BTreeMap::new(), ..progress() };

@@ -2,12 +2,13 @@
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    Bytes, CheckpointResult, CheckpointSource, ClientRequestId, DrainRequest, JobEventKind, JobId,
-    JobSettings, JobSpec, JobState, MetricValue, Outcome, Principal, Progress, ReasonCode, Report, Request,
-    Role, Signal, Span, StallAction, StallPolicy, StopReason, Submit, TimeLimitSetting,
+    Bytes, CheckpointResult, CheckpointSource, ClientRequestId, DeviceUsage, DrainRequest, JobEventKind,
+    JobId, JobSettings, JobSpec, JobState, MetricValue, Outcome, Principal, Progress, ReasonCode, Report,
+    Request, Role, Signal, Span, StallAction, StallPolicy, StopReason, Submit, TimeLimitSetting, UsageCurve,
+    UsagePoint,
 };
 
-use super::samples::{at, rank, worker};
+use super::samples::{at, gpu, rank, worker};
 
 /// A job in slices is submitted, stalls, and is stopped while its metrics are no numbers.
 pub(super) fn events() -> Vec<Event> {
@@ -35,7 +36,10 @@ pub(super) fn events() -> Vec<Event> {
         stopped: Some(StopReason::Stalled),
         progress: Some(progress),
         at: at(6),
+        usage: device_usage(),
     };
+    let since = at(5);
+    let idle = Report::Idle { attempt, since, quiet_for: Span::from_secs(1_800) };
     let stalled = |step| Report::Stalled { attempt, quiet_for: Span::from_secs(600), step };
     let sent = Report::SignalSent { attempt, signal: Signal::TERM };
     let found = |result| Report::Checkpoints { attempt, source: source(), result };
@@ -53,10 +57,31 @@ pub(super) fn events() -> Vec<Event> {
     let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(7_200)));
     let drain = by("root", Role::Admin, Request::Drain(DrainRequest { node: "box".into(), reason, within }));
     let [carried, missing] = checkpoint_results().map(found);
-    let reports = [carried, missing, stalled(None), stalled(Some(9)), sent, ended]
+    let reports = [carried, missing, stalled(None), stalled(Some(9)), idle, sent, ended]
         .map(|it| Event::Report(worker(), it));
     let requests = [submit(in_slices), submit(watched)].into_iter().chain(updates).chain([drain]);
     requests.chain(reports).collect()
+}
+
+/// Of one GPU whose driver tells everything, and of one whose driver tells little.
+fn device_usage() -> Vec<DeviceUsage> {
+    let point = |utilization, memory| UsagePoint { utilization, memory };
+    let points = vec![point(Some(97), Some(40)), point(None, None), point(Some(0), None)];
+    let told = DeviceUsage {
+        device: gpu("GPU-1"),
+        held: Span::from_secs(35),
+        measured: Span::from_secs(30),
+        busy: Span::from_millis(14_550),
+        idle: Span::ZERO,
+        memory: Some(Bytes(3 << 30)),
+        capacity: Bytes(80 << 30),
+        energy: Some(2.5),
+        shared: true,
+        curve: UsageCurve { step: Span::from_secs(10), points },
+    };
+    let untold =
+        DeviceUsage { device: gpu("GPU-2"), memory: None, energy: None, shared: false, ..told.clone() };
+    vec![told, untold]
 }
 
 /// Where the checkpoints of an attempt were.
@@ -68,7 +93,7 @@ fn checkpoint_results() -> [CheckpointResult; 2] {
     [CheckpointResult::Carried(Bytes(3 << 20)), CheckpointResult::Missing("node box is not connected".into())]
 }
 
-pub(super) fn job_event_kinds() -> [JobEventKind; 8] {
+pub(super) fn job_event_kinds() -> [JobEventKind; 9] {
     let attempt = JobId::new(7).attempt(1);
     let stalled = |step| JobEventKind::Stalled { attempt, quiet_for: Span::from_secs(600), step };
     let found = |result| JobEventKind::Checkpoints { attempt, node: "den".into(), source: source(), result };
@@ -78,6 +103,7 @@ pub(super) fn job_event_kinds() -> [JobEventKind; 8] {
         missing,
         stalled(None),
         stalled(Some(9)),
+        JobEventKind::Idle { attempt, since: at(5), quiet_for: Span::from_secs(1_800) },
         JobEventKind::SignalSent { attempt, signal: Signal::USR1 },
         JobEventKind::Stopping(attempt, StopReason::Stalled),
         JobEventKind::Ended { state: JobState::Failed, reason: ReasonCode::Stalled },

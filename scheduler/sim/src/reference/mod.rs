@@ -178,6 +178,7 @@ const fn published(effect: &Effect) -> Option<JobId> {
         Effect::SendOrder(..)
         | Effect::Answer(..)
         | Effect::RecordMisfit(_)
+        | Effect::RecordUsage(_)
         | Effect::AddToFeed(_)
         | Effect::Archive(_)
         | Effect::Plan(_)

@@ -72,7 +72,7 @@ impl World<'_> {
         let rank = |attempt: u32| order.attempt.job.attempt(attempt).rank(0);
         let Some(outcome) = self.outcome_of(rank(earlier)) else { return };
         let (rank, at) = (rank(order.attempt.attempt), self.now);
-        let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
+        let report = Report::Ended { rank, outcome, stopped: None, progress: None, at, usage: Vec::new() };
         let event = SimEvent::Head(self.head.generation, HeadSimEvent::Relabelled(key, report));
         self.queue.put(self.now + INJECTION_DELAY, event);
     }

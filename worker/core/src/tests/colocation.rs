@@ -64,6 +64,7 @@ fn a_sample_ends_with_the_rank() {
         stopped: None,
         progress: Some(step_at(90, 160)),
         at: at(100),
+        usage: Vec::new(),
     });
     TestWorker::serving(&[1])
         .steps(1, 10, 152)

@@ -88,7 +88,14 @@ pub(super) fn started(rank: RankId, secs: u64) -> WorkerEffect {
 }
 
 pub(super) fn ended(rank: RankId, outcome: Outcome, stopped: Option<StopReason>, secs: u64) -> WorkerEffect {
-    WorkerEffect::Report(Report::Ended { rank, outcome, stopped, progress: None, at: at(secs) })
+    WorkerEffect::Report(Report::Ended {
+        rank,
+        outcome,
+        stopped,
+        progress: None,
+        at: at(secs),
+        usage: Vec::new(),
+    })
 }
 
 /// A stop for this reason whose next step comes at this second.

@@ -16,3 +16,4 @@ mod properties;
 mod stalls;
 mod starting;
 mod stopping;
+mod usage;

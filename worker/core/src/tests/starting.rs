@@ -139,6 +139,7 @@ fn the_last_progress_is_part_of_the_end_report() {
             stopped: None,
             progress: Some(step(9)),
             at: at(100),
+            usage: Vec::new(),
         }),
     ]);
 }

@@ -248,6 +248,8 @@ impl Joined {
                 | Report::Checkpoints { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
+                | Report::Usage(_)
+                | Report::Idle { .. }
                 | Report::ColocationSamples(_) => {}
                 other @ (Report::Started { .. } | Report::Ended { .. }) => panic!("not its start: {other:?}"),
             }
@@ -271,6 +273,8 @@ impl Joined {
                 | Report::Checkpoints { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
+                | Report::Usage(_)
+                | Report::Idle { .. }
                 | Report::ColocationSamples(_)
                 | Report::Ended { .. } => {}
             }

@@ -36,6 +36,31 @@ CREATE TABLE misfits (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX misfits_by_end ON misfits (ended_at_us);
 
+-- The history: what ranks did with their GPUs, a row for each rank and GPU that was measured. Of a shared GPU all figures but
+-- the memory are of the whole GPU while the rank held its part. A job may not be in its table yet.
+CREATE TABLE usage (
+    job         TEXT NOT NULL,
+    attempt     INTEGER NOT NULL,
+    rank        INTEGER NOT NULL,
+    device      TEXT NOT NULL,
+    user        TEXT NOT NULL,
+    node        TEXT NOT NULL,
+    share       REAL NOT NULL,              -- the part of the GPU that it held
+    ended_at    TEXT NOT NULL,              -- RFC 3339, UTC
+    ended_at_us INTEGER NOT NULL,           -- microseconds since 1970
+    held_s      REAL NOT NULL,              -- for how long its process ran
+    measured_s  REAL NOT NULL,              -- the part of it that was measured; the rest is unknown
+    busy_s      REAL NOT NULL,              -- utilisation over the measured time
+    idle_s      REAL NOT NULL,              -- measured time in pauses of ten minutes or more
+    memory_bytes INTEGER,                   -- the most that the rank held
+    capacity_bytes INTEGER NOT NULL,        -- the memory of the GPU
+    energy_wh   REAL,                       -- of the whole GPU
+    shared      INTEGER NOT NULL,           -- whether another rank was on the GPU at some time
+    curve       TEXT NOT NULL,              -- utilisation and memory over time, in percent, as JSON
+    PRIMARY KEY (job, attempt, rank, device)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_by_end ON usage (ended_at_us);
+
 -- The feed: what people may want to be told, numbered without a gap in the order of the events that it follows from. The
 -- latest row always stays.
 CREATE TABLE feed (
