@@ -107,6 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cohabit-web", &["cohabit-client", "cohabit-console"]),
+    ("cohabit-export", &["cohabit-client"]),
     ("cohabit-notify", &["cohabit-client", "cohabit-console", "cohabit-settings"]),
     ("cohabit-training", &[]),
     (
@@ -123,6 +124,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-lab",
             "cohabit-training",
             "cohabit-web",
+            "cohabit-export",
             "cohabit-notify",
         ],
     ),

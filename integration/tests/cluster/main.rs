@@ -15,6 +15,7 @@ mod completions;
 mod demo;
 mod documents;
 mod estimates;
+mod export;
 mod faults;
 mod gangs;
 mod gpus;

@@ -21,7 +21,10 @@ const GROUPS: &[CommandGroup] = &[
     ),
     ("Advanced commands for jobs", &["hold", "release", "requeue", "update", "metrics", "code"]),
     ("Advanced commands for applications", &["applications", "actors", "tasks", "objects"]),
-    ("Advanced commands for clusters", &["head", "worker", "service", "notify", "token", "models", "doctor"]),
+    (
+        "Advanced commands for clusters",
+        &["head", "worker", "service", "export", "notify", "token", "models", "doctor"],
+    ),
     ("Advanced commands for research", &["simulate", "policy", "predict", "profile"]),
     ("Advanced commands for shells and scripts", &["completions", "slurm-shims"]),
 ];
@@ -82,6 +85,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("worker drain", &["cohabit worker drain gpu1 --reason 'new disk' --deadline 2h"]),
     ("worker resume", &["cohabit worker resume gpu1"]),
     ("worker unbind", &["cohabit worker unbind gpu1"]),
+    (
+        "export",
+        &[
+            "cohabit export",
+            "cohabit export --listen 127.0.0.1:9470 --scrape-token-file /etc/cohabit/scrape.token",
+        ],
+    ),
     (
         "notify",
         &[

@@ -11,6 +11,8 @@ mod catalog;
 mod cluster;
 mod connection;
 mod daemons;
+#[cfg(feature = "export")]
+mod export;
 mod job;
 mod jobs;
 mod metrics;
@@ -42,6 +44,8 @@ pub(crate) use self::catalog::help_command;
 pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
 pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
+#[cfg(feature = "export")]
+pub(crate) use self::export::ExportArguments;
 pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
@@ -155,6 +159,9 @@ pub(crate) enum Verb {
     /// Serve pages about the cluster to a browser on this machine
     #[cfg(feature = "web")]
     Web(WebArguments),
+    /// Serve metrics of the cluster for Prometheus
+    #[cfg(feature = "export")]
+    Export(ExportArguments),
     /// Tell people what happens on the cluster: by mail, chats and webhooks
     #[cfg(feature = "notify")]
     Notify(NotifyArguments),
@@ -264,6 +271,8 @@ impl Verb {
             Verb::Service(_) => None,
             #[cfg(feature = "web")]
             Verb::Web(_) => None,
+            #[cfg(feature = "export")]
+            Verb::Export(_) => None,
             #[cfg(feature = "notify")]
             Verb::Notify(_) => None,
             #[cfg(feature = "head")]

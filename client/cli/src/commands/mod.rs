@@ -18,6 +18,8 @@ mod error_output;
 #[cfg(feature = "worker")]
 mod executor;
 mod explain;
+#[cfg(feature = "export")]
+mod export;
 #[cfg(feature = "head")]
 mod head;
 mod job_reference;
@@ -98,6 +100,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Top(arguments) => block_on(top::top(arguments)),
         #[cfg(feature = "web")]
         Verb::Web(arguments) => block_on(web::web(arguments)),
+        #[cfg(feature = "export")]
+        Verb::Export(arguments) => export::export(arguments),
         #[cfg(feature = "notify")]
         Verb::Notify(arguments) => notify::notify(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),

@@ -120,7 +120,7 @@ impl GpuCluster {
     }
 
     /// Submits a fake training that runs until it is stopped.
-    pub(super) fn submit_endless(&self, flags: &[&str]) -> String {
+    pub(crate) fn submit_endless(&self, flags: &[&str]) -> String {
         self.submit(flags, &["--steps", "1000000", "--rate", "50"])
     }
 

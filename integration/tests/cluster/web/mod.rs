@@ -1,7 +1,7 @@
 //! `cohabit web`: its pages by plain HTTP, and in a browser where one is installed.
 
 mod browser;
-mod http;
+pub(crate) mod http;
 mod pages;
 mod screens;
 mod server;
