@@ -56,6 +56,7 @@ mod records;
 mod rendezvous;
 mod requests;
 mod resolve;
+mod restored_backup;
 mod running_limit;
 mod satisfiable;
 mod snapshot_part;
@@ -94,6 +95,7 @@ pub mod state {
         RendezvousEndpoint, TerminalState, WaitingJob,
     };
     pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
+    pub use crate::restored_backup::RestoredBackup;
     pub use crate::submission::SubmissionState;
 }
 
