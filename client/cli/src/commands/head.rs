@@ -1,7 +1,10 @@
-//! `head`: runs the head in the foreground until it receives SIGTERM or SIGINT, or repairs its journal.
+//! `head`: runs the head in the foreground until it receives SIGTERM or SIGINT, repairs its journal, or
+//! saves and restores its state.
 
+mod backup;
 mod options;
 mod recover;
+mod restore;
 
 #[cfg(feature = "worker")]
 use std::net::IpAddr;
@@ -11,7 +14,7 @@ use std::process::ExitCode;
 
 use cohabit_client::types::quoted_command;
 use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_head::{HeadDaemon, HeadError, HeadOptions, RecoveryMode};
+use cohabit_head::{BackupError, HeadDaemon, HeadError, HeadOptions, RecoveryMode};
 use nix::unistd::gethostname;
 
 pub(super) use self::options::{flags, options};
@@ -28,6 +31,8 @@ pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
             daemon::run(serve(options))
         }
         HeadVerb::Recover(arguments) => recover::recover(&arguments),
+        HeadVerb::Backup(arguments) => backup::backup(&arguments),
+        HeadVerb::Restore(arguments) => restore::restore(&arguments),
     }
 }
 
@@ -114,6 +119,25 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         | HeadError::Agents(_)
         | HeadError::NoAgents(_) => CommandErrorKind::Configuration,
         HeadError::Failed(_) => CommandErrorKind::Internal,
+    };
+    CommandError::from_error(kind, &error)
+}
+
+/// The error of a backup that cannot be made or restored.
+fn backup_failure(error: BackupError) -> CommandError {
+    let kind = match error {
+        BackupError::Head(error) => return failure(error),
+        BackupError::Io { .. } => CommandErrorKind::InputOutput,
+        BackupError::OtherAccount { .. } => CommandErrorKind::NotAllowed,
+        BackupError::Exists(_)
+        | BackupError::NoFile(_)
+        | BackupError::InsideState(_)
+        | BackupError::NotEmpty(_) => CommandErrorKind::Usage,
+        BackupError::Changed(_) | BackupError::NoRoom { .. } => CommandErrorKind::TryLater,
+        BackupError::TooManyFiles { .. }
+        | BackupError::Refused { .. }
+        | BackupError::Newer { .. }
+        | BackupError::Clock { .. } => CommandErrorKind::Configuration,
     };
     CommandError::from_error(kind, &error)
 }
