@@ -46,6 +46,7 @@ mod lifecycle;
 mod memory_misfit;
 mod node;
 mod node_problem;
+mod number_jump;
 mod placement;
 mod planning;
 mod predicted_memory;

@@ -5,10 +5,11 @@
 //! FILE ─> manifest ─> restore ─> beside the new directory ─> journal: numbers jump ─> new state directory
 //! ```
 //!
-//! A backup is made while the head runs or not: the journal is copied as of one moment, and a head that writes
-//! it is not held up. Everything else that a head needs to come back under the same identity goes with it; what
-//! belongs to a running process does not (`contents`). A restore checks every byte before the new directory
-//! appears, and lets all numbers jump (`number_gap`), because the old head went on after the backup.
+//! A backup is made while the head runs or not: the journal is copied as of one moment, and a head that
+//! writes it is not held up. Everything else that a head needs to come back under the same identity goes with
+//! it; what belongs to a running process does not (`contents`). A restore checks every byte before the new
+//! directory appears. It lets all numbers jump (`number_gap`), because the old head went on after the
+//! backup.
 //!
 //! Everything here blocks.
 

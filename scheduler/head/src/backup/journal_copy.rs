@@ -1,8 +1,8 @@
 //! A copy of the journal as of one moment, also while a head writes it.
 //!
 //! `VACUUM INTO` reads within one transaction. In a write-ahead log readers and writers do not wait for each
-//! other, so the head commits on; only its log grows for as long as the copy takes. The copy is compact, and it
-//! is replayed: a backup that cannot be replayed is none.
+//! other, so the head commits on; only its log grows for as long as the copy takes. The copy is compact, and
+//! it is replayed: a backup that cannot be replayed is none.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -50,8 +50,8 @@ pub(super) fn copy_journal(state: &Path, to: &Path) -> Result<CopiedJournal, Hea
     })
 }
 
-/// A connection that changes nothing. Where no head uses the journal, its log is looked at first: SQLite would
-/// drop what is behind damage in it.
+/// A connection that changes nothing. Where no head uses the journal, its log is looked at first: SQLite
+/// would drop what is behind damage in it.
 fn open(state: &Path, path: &Path) -> Result<Connection, HeadError> {
     let lock = match StateDir::lock_existing(state) {
         Ok(lock) => {

@@ -204,7 +204,8 @@ fn unpack_file(content: impl Read, expected: &ManifestEntry, folder: &Path) -> R
     }
 }
 
-/// What is wrong with the journal of the backup, if that is the error. Its file is gone when somebody reads this.
+/// What is wrong with the journal of the backup, if that is the error. Its file is gone when somebody reads
+/// this.
 fn journal_damage(error: &BackupError) -> Option<String> {
     let BackupError::Head(error) = error else { return None };
     if let HeadError::Corrupt { what, .. } | HeadError::CannotContinue { what, .. } = error {

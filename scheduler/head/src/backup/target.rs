@@ -68,8 +68,8 @@ impl RestoreTarget {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(BackupError::io(folder))
     }
 
-    /// The journal comes last, and the id of the cluster first: a head does not start with one and without the
-    /// other.
+    /// The journal comes last, and the id of the cluster first: a head does not start with one and without
+    /// the other.
     fn move_in(&self, workspace: &Path) -> io::Result<()> {
         let mut names = Vec::new();
         for entry in fs::read_dir(workspace)? {

@@ -3,8 +3,8 @@
 //! Each row has the number of its event and its place among the rows of that event. After a crash the replay
 //! repeats rows that are there already; those are passed over, so every row is written once. Rows are
 //! numbered without a gap, so that a reader who comes too late learns how many it has missed. The latest row
-//! is never removed: it says where the numbers go on. Where a backup was restored, they jump: rows that it lacks
-//! may have been told under the numbers behind its last one. The table `meta` has a line for each such jump.
+//! is never removed: it says where the numbers go on. Where a backup was restored, they jump: rows that it
+//! lacks may have been told under the numbers behind its last one. The table `meta` has a line for each jump.
 
 use cohabit_journal::{decode_feed_event, encode_feed_event};
 use cohabit_types::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, Time};

@@ -7,7 +7,7 @@ use cohabit_console::{CommandError, output, with_schema};
 use cohabit_head::{BackupSummary, ExistingFile, back_up};
 use serde::Serialize;
 
-use super::backup_failure;
+use super::failure::backup_failure;
 use crate::arguments::{HeadBackupArguments, OutputFormat};
 use crate::config::{RawSettings, SettingKey, read_settings};
 use crate::endpoint::{path_flag, state_directory};

@@ -7,7 +7,7 @@ use cohabit_console::{CommandError, output, with_schema};
 use cohabit_head::{RestoreSummary, restore_backup};
 use serde::Serialize;
 
-use super::backup_failure;
+use super::failure::backup_failure;
 use crate::arguments::{HeadRestoreArguments, OutputFormat};
 
 /// `{"state", "cluster", "created_at", "jobs", "last_job", "next_job"}`.
