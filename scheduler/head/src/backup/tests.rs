@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use cohabit_scheduler_core::{Event, Head};
 use cohabit_store::hash_of;
 use cohabit_types::Time;
+use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use tar::{Archive, Builder, EntryType, Header};
 use tempfile::TempDir;
@@ -287,6 +288,20 @@ fn a_journal_of_an_earlier_format_is_saved_as_it_is_and_upgraded_by_the_restore(
     test.restore().unwrap();
     assert_eq!(format(&test.path("new/journal.sqlite")), cohabit_journal::FORMAT);
     assert!(recovered(&test.path("new")).head.last_number() > 1_000_000);
+}
+
+/// Needs the right to give files away, which accounts other than root lack.
+#[test]
+fn another_account_is_told_which_one_may_make_a_backup() {
+    let test = TestState::of(one_job());
+    if !geteuid().is_root() {
+        return;
+    }
+    std::os::unix::fs::chown(test.path("state"), Some(4_711), None).unwrap();
+    let refusal = test.back_up().unwrap_err();
+    assert!(matches!(refusal, BackupError::OtherAccount { owner: 4_711, .. }), "{refusal}");
+    assert!(refusal.to_string().contains("run this command as that account"), "{refusal}");
+    assert_eq!(test.names(), ["state"]);
 }
 
 #[test]
