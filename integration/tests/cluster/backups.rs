@@ -7,15 +7,6 @@ use std::time::Duration;
 
 use crate::kit::*;
 
-/// The directory of a head is lost, and made again from the backup.
-fn lose_and_restore(cluster: &mut Cluster, backup: &str) -> serde_json::Value {
-    cluster.kill_head();
-    fs::remove_dir_all(cluster.folder().join("head")).unwrap();
-    let restored = cluster.json(&["head", "restore", backup, "--state", "head"]);
-    cluster.restart_head();
-    restored
-}
-
 fn number(text: &str) -> u64 {
     text.parse().unwrap()
 }
@@ -45,7 +36,7 @@ fn a_restored_head_finishes_what_the_backup_knows_and_stops_what_it_does_not() {
     let pid = cluster.path("pid");
     let unknown = cluster.submit(&["--name", "late"], &format!("echo $$ > {pid}; sleep 600"));
     cluster.until_file("pid");
-    let restored = lose_and_restore(&mut cluster, &backup);
+    let restored = cluster.lose_and_restore(&backup);
     let next = restored["next_job"].as_u64().unwrap();
     assert!(number(&unknown) + 1_000_000 < next, "{restored}");
     cluster.until_node("node0", "UP");
@@ -85,7 +76,7 @@ fn an_attempt_that_the_backup_does_not_know_is_not_mistaken_for_the_next_one() {
     cluster.ok(&["head", "backup", &backup]);
     cluster.ok(&["requeue", &job]);
     until("the second attempt runs", || cluster.read("attempts") == "1\n2\n");
-    lose_and_restore(&mut cluster, &backup);
+    cluster.lose_and_restore(&backup);
     until("a third attempt runs", || cluster.read("attempts").lines().count() == 3);
     let third: u64 = cluster.read("attempts").lines().last().unwrap().parse().unwrap();
     assert!(third > 1_000, "{third}");
@@ -109,7 +100,7 @@ fn a_job_that_ended_after_the_backup_runs_again() {
     // The worker has heard that the head knows the end.
     let after = cluster.submit(&[], "true");
     cluster.end(&after);
-    lose_and_restore(&mut cluster, &backup);
+    cluster.lose_and_restore(&backup);
     let ended = cluster.end(&job);
     assert_eq!(ended["state"], "COMPLETED", "{ended}");
     assert_eq!(cluster.read("ran").lines().count(), 2, "{ended}");
@@ -127,7 +118,7 @@ fn the_same_backup_restored_twice_gives_no_number_twice() {
         // Numbers go on by the time, in whole seconds.
         let begin = std::time::Instant::now();
         until("a second has passed", || begin.elapsed() > Duration::from_secs(1));
-        lose_and_restore(&mut cluster, &backup);
+        cluster.lose_and_restore(&backup);
         numbers.extend((0..5).map(|_| number(&cluster.submit(&["--hold"], "true"))));
     }
     assert_eq!(numbers.len(), 15);
