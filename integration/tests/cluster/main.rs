@@ -8,6 +8,7 @@ mod a_srpt;
 mod applications;
 mod archive;
 mod arrays;
+mod backups;
 mod bad_input;
 mod cgroups;
 mod checkpoints;

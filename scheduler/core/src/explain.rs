@@ -271,7 +271,10 @@ fn opening_sentence(now: Time, id: JobId, job: &Job, submission: &SubmissionStat
             format!("Job {id} is {state}; attempt {attempts} started {placed_for} ago.")
         }
         JobStatus::Ended(_) => {
-            format!("Job {id} ended as {state} after {}.", counted(attempts, "attempt", "attempts"))
+            format!(
+                "Job {id} ended as {state} after {}.",
+                counted(job.attempts_made(), "attempt", "attempts")
+            )
         }
     }
 }

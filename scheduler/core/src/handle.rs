@@ -30,6 +30,9 @@ impl Transition<'_> {
             Event::InterferenceUpdated => self.interference_updated(),
             Event::ClockSet(forward) => self.clock_set(forward),
             Event::Restored(part) => self.restored(part),
+            Event::BackupRestored { last_number, attempt_gap } => {
+                self.backup_restored(last_number, attempt_gap);
+            }
         }
         self.settle_ends();
         if self.head.replan_needed {

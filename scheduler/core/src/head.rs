@@ -15,6 +15,7 @@ use crate::dependency_graph::DependencyGraph;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::Node;
+use crate::restored_backup::RestoredBackup;
 use crate::submission::SubmissionState;
 use crate::volatile::VolatileState;
 
@@ -23,6 +24,8 @@ use crate::volatile::VolatileState;
 pub struct Head {
     pub(crate) config: Config,
     pub(crate) last_number: u64,
+    /// The latest restore of a backup, if there was one.
+    pub(crate) restored_backup: Option<RestoredBackup>,
     pub(crate) last_request: u64,
     /// The request for a plan that the policy has not answered yet.
     pub(crate) open_plan_request: Option<PlanRequestId>,
@@ -69,6 +72,7 @@ impl PartialEq for Head {
         let Head {
             config,
             last_number,
+            restored_backup,
             last_request,
             open_plan_request,
             replan_needed,
@@ -92,6 +96,7 @@ impl PartialEq for Head {
         } = self;
         *config == other.config
             && *last_number == other.last_number
+            && *restored_backup == other.restored_backup
             && *last_request == other.last_request
             && *open_plan_request == other.open_plan_request
             && *replan_needed == other.replan_needed
@@ -126,6 +131,7 @@ impl Head {
         Head {
             config: Config::default(),
             last_number: 0,
+            restored_backup: None,
             last_request: 0,
             open_plan_request: None,
             replan_needed: false,

@@ -36,6 +36,14 @@ pub enum Event {
     ClockSet(Span),
     /// A submission is taken out of the archive with all its jobs. Comes before the request that needs it.
     Restored(SnapshotPart),
+    /// The journal up to here came out of a backup. The head whose backup it is went on, and may have given
+    /// out numbers that this one does not know.
+    BackupRestored {
+        /// Jobs up to this number may exist.
+        last_number: u64,
+        /// Attempts of each job of the backup may exist up to this many numbers behind its latest one.
+        attempt_gap: u32,
+    },
 }
 
 /// What the shell has to do after an event, in this order.

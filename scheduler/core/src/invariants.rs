@@ -11,6 +11,7 @@ use crate::head::Head;
 use crate::job::Job;
 use crate::node::{DeviceUse, Node};
 use crate::reason::listed;
+use crate::restored_backup::RestoredBackup;
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
 
@@ -41,7 +42,7 @@ impl Head {
     /// The first invariant that does not hold: which job or node, what was expected, and what was found.
     pub fn check(&self) -> Result<(), BrokenInvariant> {
         for (id, job) in &self.jobs {
-            check_attempts(*id, job)?;
+            check_attempts(*id, job, self.restored_backup.as_ref())?;
         }
         self.check_sets()?;
         self.check_submissions()?;
@@ -270,11 +271,15 @@ fn names<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
     Some(listed(jobs)).filter(|names| !names.is_empty()).unwrap_or_else(|| "none".to_owned())
 }
 
-fn check_attempts(id: JobId, job: &Arc<Job>) -> Checked {
-    let first = job.attempts().next().map_or(1, |it| it.attempt.number);
-    for (expected, it) in (first..).zip(job.attempts()) {
+/// Numbers of attempts follow one another, except where a backup was restored in between.
+fn check_attempts(id: JobId, job: &Arc<Job>, restored: Option<&RestoredBackup>) -> Checked {
+    let mut expected = job.attempts().next().map_or(1, |it| it.attempt.number);
+    for it in job.attempts() {
         let (number, is_live) = (it.attempt.number, it.is_live());
-        ensure(number == expected, || format!("attempt {expected} of job {id} has the number {number}"))?;
+        ensure(number == expected || (restored.is_some() && number > expected), || {
+            format!("attempt {expected} of job {id} has the number {number}")
+        })?;
+        expected = number.saturating_add(1);
         let has_live_ranks = it.attempt.ranks.iter().any(|rank| rank.is_live());
         ensure(has_live_ranks == is_live, || {
             let (attempt, ranks) = (

@@ -510,6 +510,14 @@ impl Job {
         self.last_attempt().map_or(0, |it| it.attempt.number)
     }
 
+    /// How many attempts it had: numbers may be passed over where a backup was restored.
+    pub(crate) fn attempts_made(&self) -> usize {
+        match self.ended_attempts.len() < MAX_ENDED_ATTEMPTS {
+            true => self.attempts().count(),
+            false => self.attempt_count() as usize,
+        }
+    }
+
     /// Whether its last attempt was stopped to make room for another job.
     pub(crate) fn was_preempted(&self) -> bool {
         self.last_attempt().is_some_and(|it| it.stop_requested == Some(StopReason::Preempted))

@@ -48,6 +48,7 @@ mod lifecycle;
 mod memory_misfit;
 mod node;
 mod node_problem;
+mod number_jump;
 mod placement;
 mod planning;
 mod predicted_memory;
@@ -58,6 +59,7 @@ mod records;
 mod rendezvous;
 mod requests;
 mod resolve;
+mod restored_backup;
 mod running_limit;
 mod satisfiable;
 mod snapshot_part;
@@ -96,6 +98,7 @@ pub mod state {
         RendezvousEndpoint, TerminalState, WaitingJob,
     };
     pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
+    pub use crate::restored_backup::RestoredBackup;
     pub use crate::submission::SubmissionState;
 }
 

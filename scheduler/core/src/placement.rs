@@ -29,7 +29,7 @@ impl Head {
         planned: &PlannedStart,
         now: Time,
     ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
-        let number = self.jobs[&id].attempt_count() + 1;
+        let number = self.next_attempt(id);
         let runs = rank_runs(&planned.placement, &self.submissions[&id.number].spec);
         let claims_host = self.demand(id).claims_host();
         let rank = |node: NodeId, run: &RankRun| Rank {

@@ -18,6 +18,7 @@ use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
+use crate::restored_backup::RestoredBackup;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs, unless_same};
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
@@ -30,6 +31,8 @@ pub struct HeadSnapshot {
     pub config: Config,
     /// The number of the last submission.
     pub last_number: u64,
+    /// The latest restore of a backup, if there was one.
+    pub restored_backup: Option<RestoredBackup>,
     /// The number of the last request for a plan.
     pub last_request: u64,
     /// The request for a plan that the policy has not answered yet.
@@ -74,6 +77,7 @@ impl Head {
         let rest = HeadSnapshot {
             config: self.config.clone(),
             last_number: self.last_number,
+            restored_backup: self.restored_backup.clone(),
             last_request: self.last_request,
             open_plan_request: self.open_plan_request,
             replan_needed: self.replan_needed,
@@ -135,6 +139,7 @@ impl Head {
         let mut head = Head {
             config: rest.config,
             last_number: rest.last_number,
+            restored_backup: rest.restored_backup,
             last_request: rest.last_request,
             open_plan_request: rest.open_plan_request,
             replan_needed: rest.replan_needed,

@@ -19,7 +19,7 @@ mod usage;
 mod tests;
 
 pub(crate) use archive::{ArchivedContent, insert as archive, prune as prune_archive};
-pub(crate) use feed::{FeedPosition, FeedWrite, insert as insert_feed, prune as prune_feed};
+pub(crate) use feed::{FeedPosition, FeedWrite, insert as insert_feed, prune as prune_feed, skip_numbers};
 pub(crate) use misfits::insert as insert_misfits;
 pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};

@@ -31,5 +31,5 @@ pub(crate) use encoded_part::{EncodedPart, PartDecodeError};
 pub(crate) use sqlite::SqliteJournal;
 pub(crate) use store::{Journal, JournalEntry, JournalWrite, LoadedSnapshot};
 pub use wal::{LogRepair, RepairedLog};
-pub(crate) use wal::{log_of, repair_log};
+pub(crate) use wal::{check_log, log_of, repair_log};
 pub(crate) use writer::{Commit, JournalWriteError, JournalWriter};

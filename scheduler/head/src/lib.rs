@@ -16,6 +16,7 @@
 //! | `driver` | the actor that owns the core; start at `driver.rs`, its data is in `driver/state.rs` |
 //! | `journal`, `recovery` | the durable log of events and snapshots, and the replay at a start |
 //! | `replay_watch`, `recovery_mode`, `quarantine` | an event that ends every start: found, told, set aside |
+//! | `backup` | a copy of the state directory in one file, and a new state directory from it |
 //! | `history` | ended jobs as SQL tables |
 //! | `sessions` | one task for each connected client and worker |
 //! | `planner` | the policy on a thread of its own, with a time limit |
@@ -30,6 +31,7 @@
 mod actor_thread;
 mod agents;
 mod application_questions;
+mod backup;
 mod clock;
 mod code_cleaner;
 mod code_store;
@@ -68,6 +70,7 @@ mod test_kit;
 #[cfg(test)]
 mod tests;
 
+pub use backup::{BackupError, BackupSummary, ExistingFile, RestoreSummary, back_up, restore_backup};
 pub use cohabit_scheduler_core::Config;
 pub use daemon::HeadDaemon;
 pub use error::HeadError;

@@ -164,7 +164,8 @@ fn harmless(event: Event, found: &UnreplayableEvent) -> Event {
         | Event::Alarm
         | Event::InterferenceUpdated
         | Event::ClockSet(_)
-        | Event::Restored(_) => Event::Alarm,
+        | Event::Restored(_)
+        | Event::BackupRestored { .. } => Event::Alarm,
     }
 }
 

@@ -41,6 +41,12 @@ impl StateDir {
         Ok(StateDir { path: path.to_owned(), _lock: lock(path)? })
     }
 
+    /// Locks a directory that a head has used, whatever space its disk has.
+    pub(crate) fn lock_existing(path: &Path) -> Result<StateDir, HeadError> {
+        check_private(path)?;
+        Ok(StateDir { path: path.to_owned(), _lock: lock(path)? })
+    }
+
     pub(crate) fn identity(&self) -> PathBuf {
         self.path.join("tls")
     }

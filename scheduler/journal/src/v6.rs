@@ -67,6 +67,10 @@ pub(crate) enum EventV6<'a> {
         #[serde(with = "CowOf::<SnapshotPartV6>")]
         jobs: Cow<'a, SnapshotPart>,
     },
+    BackupRestored {
+        last_number: u64,
+        attempt_gap: u32,
+    },
 }
 
 /// One decision of a plan.
@@ -119,6 +123,9 @@ impl<'a> From<&'a Event> for EventV6<'a> {
             Event::InterferenceUpdated => EventV6::InterferenceUpdated,
             Event::ClockSet(by) => EventV6::ClockAdvanced { by: *by },
             Event::Restored(jobs) => EventV6::JobsRestored { jobs: Borrowed(jobs) },
+            Event::BackupRestored { last_number, attempt_gap } => {
+                EventV6::BackupRestored { last_number: *last_number, attempt_gap: *attempt_gap }
+            }
         }
     }
 }
@@ -160,6 +167,9 @@ impl From<EventV6<'_>> for Event {
             EventV6::InterferenceUpdated => Event::InterferenceUpdated,
             EventV6::ClockAdvanced { by } => Event::ClockSet(by),
             EventV6::JobsRestored { jobs } => Event::Restored(jobs.into_owned()),
+            EventV6::BackupRestored { last_number, attempt_gap } => {
+                Event::BackupRestored { last_number, attempt_gap }
+            }
         }
     }
 }

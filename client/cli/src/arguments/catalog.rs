@@ -73,6 +73,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("objects", &["cohabit objects search"]),
     ("head", &["cohabit head start"]),
     ("head start", &["cohabit head start", "cohabit head start --listen 0.0.0.0:7070 --policy fifo"]),
+    (
+        "head backup",
+        &[
+            "cohabit head backup /backup/head.tar",
+            "cohabit head backup --state /var/lib/cohabit --force /backup/head.tar",
+        ],
+    ),
+    ("head restore", &["cohabit head restore /backup/head.tar --state /var/lib/cohabit"]),
     ("head recover", &["cohabit head recover --state /var/lib/cohabit"]),
     ("worker", &["cohabit worker start --join head:7070 --token-file worker.token"]),
     (

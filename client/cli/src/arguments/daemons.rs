@@ -55,6 +55,10 @@ pub(crate) enum HeadVerb {
     Start(Box<HeadStartArguments>),
     /// Show what in the journal stops every start, and set it aside or repair it
     Recover(HeadRecoverArguments),
+    /// Save everything that a head needs to come back in one file, while it runs or not
+    Backup(HeadBackupArguments),
+    /// Make a new state directory from a backup; numbers of jobs jump, so that none is given twice
+    Restore(HeadRestoreArguments),
 }
 
 #[cfg(feature = "head")]
@@ -64,8 +68,41 @@ impl HeadVerb {
         match self {
             HeadVerb::Start(_) => None,
             HeadVerb::Recover(arguments) => Some(&arguments.display),
+            HeadVerb::Backup(arguments) => Some(&arguments.display),
+            HeadVerb::Restore(arguments) => Some(&arguments.display),
         }
     }
+}
+
+// Arguments of `head backup`.
+#[cfg(feature = "head")]
+#[derive(Debug, Args)]
+pub(crate) struct HeadBackupArguments {
+    /// File to write, outside the state directory; only its owner can read it
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// State directory of the head [env: COHABIT_STATE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Replace FILE if it exists, once the new backup is complete
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
+}
+
+// Arguments of `head restore`.
+#[cfg(feature = "head")]
+#[derive(Debug, Args)]
+pub(crate) struct HeadRestoreArguments {
+    /// File that `cohabit head backup` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// State directory to make; it must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
 }
 
 // Arguments of `head recover`.

@@ -1,7 +1,11 @@
-//! `head`: runs the head in the foreground until it receives SIGTERM or SIGINT, or repairs its journal.
+//! `head`: runs the head in the foreground until it receives SIGTERM or SIGINT, repairs its journal, or
+//! saves and restores its state.
 
+mod backup;
+mod failure;
 mod options;
 mod recover;
+mod restore;
 
 #[cfg(feature = "worker")]
 use std::net::IpAddr;
@@ -10,10 +14,11 @@ use std::path::absolute;
 use std::process::ExitCode;
 
 use cohabit_client::types::quoted_command;
-use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_head::{HeadDaemon, HeadError, HeadOptions, RecoveryMode};
+use cohabit_console::{CommandError, output};
+use cohabit_head::{HeadDaemon, HeadOptions, RecoveryMode};
 use nix::unistd::gethostname;
 
+pub(super) use self::failure::failure;
 pub(super) use self::options::{flags, options};
 use crate::arguments::HeadVerb;
 use crate::config::read_settings;
@@ -28,6 +33,8 @@ pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
             daemon::run(serve(options))
         }
         HeadVerb::Recover(arguments) => recover::recover(&arguments),
+        HeadVerb::Backup(arguments) => backup::backup(&arguments),
+        HeadVerb::Restore(arguments) => restore::restore(&arguments),
     }
 }
 
@@ -86,34 +93,4 @@ pub(super) fn local_address(head: &HeadDaemon) -> SocketAddr {
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
     SocketAddr::new(ip, address.port())
-}
-
-/// The error of a head that cannot start or has failed.
-pub(super) fn failure(error: HeadError) -> CommandError {
-    let kind = match &error {
-        HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
-        HeadError::Full { .. } => CommandErrorKind::TryLater,
-        HeadError::Replayable { .. } | HeadError::NoJournal(_) => CommandErrorKind::Usage,
-        HeadError::NetworkFileSystem { .. }
-        | HeadError::WritableByOthers { .. }
-        | HeadError::InUse { .. }
-        | HeadError::JournalMissing { .. }
-        | HeadError::Corrupt { .. }
-        | HeadError::LogDamaged(_)
-        | HeadError::CannotContinue { .. }
-        | HeadError::CannotReplay { .. }
-        | HeadError::Newer { .. }
-        | HeadError::Listen(_)
-        | HeadError::Secrets(_)
-        | HeadError::Token(_)
-        | HeadError::Policy(_)
-        | HeadError::Interference { .. }
-        | HeadError::NoModels { .. }
-        | HeadError::Sensitivity(_)
-        | HeadError::NoSensitivity(_)
-        | HeadError::Agents(_)
-        | HeadError::NoAgents(_) => CommandErrorKind::Configuration,
-        HeadError::Failed(_) => CommandErrorKind::Internal,
-    };
-    CommandError::from_error(kind, &error)
 }

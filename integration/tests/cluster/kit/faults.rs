@@ -7,6 +7,7 @@ use cohabit_fakes::examples;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use super::{Cluster, Daemon, Proxy, binary, processes_with, until};
 
@@ -24,6 +25,15 @@ impl Cluster {
 
     pub(crate) fn until_node(&self, name: &str, state: &str) {
         until(&format!("{name} is {state}"), || self.node_state(name) == state);
+    }
+
+    /// The directory of the head is lost, and made again from this backup. Returns what the restore says.
+    pub(crate) fn lose_and_restore(&mut self, backup: &str) -> Value {
+        self.kill_head();
+        std::fs::remove_dir_all(self.folder().join("head")).unwrap();
+        let restored = self.json(&["head", "restore", backup, "--state", "head"]);
+        self.restart_head();
+        restored
     }
 
     /// Kills the daemon, executors and ranks of this machine at once.
@@ -99,7 +109,7 @@ impl Cluster {
     pub(crate) fn executor_of(&self, worker: usize, rank: &str) -> i32 {
         let name = format!("worker{worker}/ranks/{rank}/executor.json");
         self.until_file(&name);
-        let identity: serde_json::Value = serde_json::from_str(&self.read(&name)).unwrap();
+        let identity: Value = serde_json::from_str(&self.read(&name)).unwrap();
         identity["pid"].as_i64().unwrap() as i32
     }
 

@@ -1,6 +1,6 @@
 //! What people are told, and that kills lose nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, kill};
@@ -88,6 +88,32 @@ fn kills_of_the_program_and_of_the_head_lose_nothing() {
     assert_eq!(counts.len(), jobs.len(), "{counts:?}");
     let repeated: usize = counts.values().map(|count| count - 1).sum();
     assert!(repeated <= kills, "{repeated} repeated by {kills} kills: {counts:?}");
+    notifier.stop();
+}
+
+#[test]
+fn after_a_backup_was_restored_new_messages_are_told_and_old_ones_not_again() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let receiver = Receiver::start();
+    let config = configure(&cluster, receiver.port, "[[route]]\nevents = [\"end\"]\nto = \"hook\"\n");
+    let notifier = Notifier::start(&cluster, &config);
+    let told = |cluster: &Cluster| {
+        let job = cluster.submit(&[], "true");
+        cluster.end(&job);
+        receiver.message(&job, "end")
+    };
+    told(&cluster);
+    let backup = cluster.path("head.tar");
+    cluster.ok(&["head", "backup", &backup]);
+    // As many as the restored head tells: they have the same numbers if these do not jump.
+    (0..3).for_each(|_| drop(told(&cluster)));
+    cluster.lose_and_restore(&backup);
+    cluster.until_node("node0", "UP");
+    (0..3).for_each(|_| drop(told(&cluster)));
+    let of_jobs = receiver.messages().into_iter().filter(|it| it["event"] == "end");
+    let keys: Vec<String> = of_jobs.map(|it| it["key"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(keys.len(), 7, "{keys:?}");
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 7, "{keys:?}");
     notifier.stop();
 }
 

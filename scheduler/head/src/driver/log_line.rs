@@ -34,6 +34,9 @@ impl fmt::Display for LogLine<'_, Event> {
             Event::InterferenceUpdated => f.write_str("the interference model changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
             Event::Restored(part) => write!(f, "{} restored from the archive", jobs(part.jobs.len())),
+            Event::BackupRestored { last_number, .. } => {
+                write!(f, "a backup was restored, numbers go on after {last_number}")
+            }
         }
     }
 }

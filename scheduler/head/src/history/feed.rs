@@ -3,7 +3,8 @@
 //! Each row has the number of its event and its place among the rows of that event. After a crash the replay
 //! repeats rows that are there already; those are passed over, so every row is written once. Rows are
 //! numbered without a gap, so that a reader who comes too late learns how many it has missed. The latest row
-//! is never removed: it says where the numbers go on.
+//! is never removed: it says where the numbers go on. Where a backup was restored, they jump: rows that it
+//! lacks may have been told under the numbers behind its last one. The table `meta` has a line for each jump.
 
 use cohabit_journal::{decode_feed_event, encode_feed_event};
 use cohabit_types::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, Time};
@@ -26,7 +27,7 @@ pub(crate) struct FeedWrite {
 /// How far the feed is written, and what it holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FeedPosition {
-    /// The number of the latest row; 0 before the first.
+    /// The number of the latest row, or of the jump behind it; 0 before the first.
     number: u64,
     /// The event of that row, and its place.
     place: Option<(u64, u32)>,
@@ -61,7 +62,9 @@ impl FeedPosition {
         let latest: Option<(u64, u64, u32)> = connection.query_row(latest, [], columns).optional()?;
         let size = "SELECT count(*), ifnull(sum(length(event)), 0) FROM feed";
         let (entries, bytes) = connection.query_row(size, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let number = latest.map_or(0, |(number, ..)| number);
+        let jump = "SELECT ifnull(max(CAST(value AS INTEGER)), 0) FROM meta WHERE key GLOB 'feed_jump_*'";
+        let jump: u64 = connection.query_row(jump, [], |row| row.get(0))?;
+        let number = latest.map_or(0, |(number, ..)| number).max(jump);
         let place = latest.map(|(_, sequence, ordinal)| (sequence, ordinal));
         Ok(FeedPosition { number, place, entries, bytes, bounds: BOUNDS })
     }
@@ -95,9 +98,24 @@ pub(crate) fn insert(
     position.bytes += text.len() as u64;
     if position.entries > position.bounds.entries || position.bytes > position.bounds.bytes {
         let kept = position.entries - position.entries.div_ceil(PART_REMOVED);
-        let condition = format!("number <= {}", position.number - kept.max(1));
+        let newest_removed =
+            format!("SELECT number FROM feed ORDER BY number DESC LIMIT 1 OFFSET {}", kept.max(1));
+        let condition = format!("number <= ({newest_removed})");
         remove(transaction, &condition, position)?;
     }
+    Ok(())
+}
+
+/// Passes over so many numbers, for good.
+pub(crate) fn skip_numbers(
+    transaction: &Transaction<'_>,
+    numbers: u64,
+    position: &mut FeedPosition,
+) -> rusqlite::Result<()> {
+    let behind = position.number.saturating_add(numbers);
+    let key = format!("feed_jump_{behind}");
+    transaction.execute("INSERT OR IGNORE INTO meta VALUES (?1, ?2)", (key, behind.to_string()))?;
+    position.number = behind;
     Ok(())
 }
 
@@ -107,7 +125,8 @@ pub(crate) fn prune(
     before: Time,
     position: &mut FeedPosition,
 ) -> rusqlite::Result<()> {
-    let condition = format!("at_us < {} AND number < {}", before.as_micros(), position.number);
+    let latest = "SELECT max(number) FROM feed";
+    let condition = format!("at_us < {} AND number < ({latest})", before.as_micros());
     remove(transaction, &condition, position)
 }
 
@@ -164,14 +183,25 @@ fn start_of(
     let known = format!("SELECT number, at_us FROM feed WHERE number = {}", number(after.number));
     let same = cursor(transaction, &known)?.is_none_or(|known| known == after);
     if after.number > end.number || !same {
-        let earlier = "SELECT count(*) FROM feed WHERE at_us <= ?1";
-        let told: u64 = transaction.query_row(earlier, [number(after.at.as_micros())], |row| row.get(0))?;
-        return Ok((first - 1 + told, FeedGap::Unknown));
+        let earlier = "SELECT ifnull(max(number), ?2) FROM feed WHERE at_us <= ?1";
+        let earlier =
+            transaction
+                .query_row(earlier, [number(after.at.as_micros()), number(first - 1)], |row| row.get(0))?;
+        return Ok((earlier, FeedGap::Unknown));
     }
     Ok(match (first - 1).checked_sub(after.number) {
         None | Some(0) => (after.number, FeedGap::None),
+        // What a predecessor told before a backup was restored cannot be counted.
+        Some(_) if jumps_between(transaction, after.number, first)? => (first - 1, FeedGap::Unknown),
         Some(missing) => (first - 1, FeedGap::Entries(missing)),
     })
+}
+
+fn jumps_between(transaction: &Transaction<'_>, after: u64, first: u64) -> rusqlite::Result<bool> {
+    let jumps = "SELECT count(*) FROM meta WHERE key GLOB 'feed_jump_*' AND CAST(value AS INTEGER) > ?1 \
+                 AND CAST(value AS INTEGER) < ?2";
+    let jumps: u64 = transaction.query_row(jumps, [number(after), number(first)], |row| row.get(0))?;
+    Ok(jumps > 0)
 }
 
 /// The entries behind this number, and how many there are that this version cannot read.
@@ -302,6 +332,28 @@ mod tests {
         }
         let feed = read_after(&journal, cursor_at(u64::MAX, u64::MAX / 2_000_000), None);
         assert_eq!((numbers(&feed), feed.gap), (vec![], FeedGap::Unknown));
+    }
+
+    #[test]
+    fn numbers_that_were_skipped_are_never_used_and_not_counted_as_missing() {
+        let journal = TestJournal::new();
+        commit(&mut journal.open(), (1..=3).map(|secs| write(secs, 0, "ada")));
+        journal.open().commit(&[JournalWrite::SkipFeedNumbers(1_000)]).unwrap();
+        let prune = |before| JournalWrite::Prune { history: at(0), archive: at(0), feed: before };
+        let mut reopened = journal.open();
+        reopened.commit(&[prune(at(99))]).unwrap();
+        commit(&mut reopened, [write(3, 0, "ada"), write(9, 0, "ada"), write(10, 0, "ada")]);
+        let feed = read_after(&journal, cursor_at(3, 3), None);
+        assert_eq!((numbers(&feed), feed.gap), (vec![1_004, 1_005], FeedGap::None));
+        // The predecessor had told as much as this.
+        let feed = read_after(&journal, cursor_at(7, 8), None);
+        assert_eq!(numbers(&feed), [1_004, 1_005]);
+        reopened.commit(&[prune(at(99))]).unwrap();
+        let feed = read_after(&journal, cursor_at(2, 2), None);
+        assert_eq!((numbers(&feed), feed.gap), (vec![1_005], FeedGap::Unknown));
+        reopened.commit(&[JournalWrite::SkipFeedNumbers(1_000)]).unwrap();
+        commit(&mut journal.open(), [write(11, 0, "ada")]);
+        assert_eq!(numbers(&read_after(&journal, cursor_at(1_005, 10), None)), [2_006]);
     }
 
     #[test]

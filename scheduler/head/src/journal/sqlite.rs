@@ -154,6 +154,9 @@ fn apply(
         JournalWrite::Usage(record) => history::insert_usage(transaction, record),
         JournalWrite::Archive(part) => history::archive(transaction, part),
         JournalWrite::Feed(write) => history::insert_feed(transaction, write, &mut written.feed),
+        JournalWrite::SkipFeedNumbers(numbers) => {
+            history::skip_numbers(transaction, *numbers, &mut written.feed)
+        }
         JournalWrite::Prune { history, archive, feed } => {
             history::prune(transaction, *history)?;
             history::prune_feed(transaction, *feed, &mut written.feed)?;

@@ -53,6 +53,8 @@ pub(crate) enum JournalWrite {
     Archive(Box<ArchivedPart>),
     /// An entry of the feed. One that is there already stays as it is.
     Feed(FeedWrite),
+    /// Leaves out so many numbers of the feed.
+    SkipFeedNumbers(u64),
     /// Removes what is old.
     Prune {
         /// Jobs, samples, misfits and usage of the history that ended before this time.

@@ -4,7 +4,8 @@
 //! `cargo nextest run -p cohabit-journal --run-ignored all write_the_golden_snapshots` writes those of a new
 //! format.
 
-use cohabit_scheduler_core::{Head, HeadSnapshot, SnapshotPart};
+use cohabit_scheduler_core::{Event, Head, HeadSnapshot, SnapshotPart};
+use cohabit_types::Time;
 use serde_json::{Value, json};
 
 use super::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
@@ -59,6 +60,22 @@ fn summaries_of_archived_submissions_are_read_and_written() {
     assert_eq!(text, include_str!("../../tests/golden/archived-6.json").trim_end());
     assert_eq!(decode_part(FORMAT, text.as_bytes()).unwrap(), parts[0]);
     assert_eq!(Head::from_snapshot(rest, parts).unwrap(), head);
+}
+
+/// Snapshots of heads that no backup was restored to do not mention it.
+#[test]
+fn a_restored_backup_is_read_and_written() {
+    let (mut head, _) = archived_array();
+    let restored = Event::BackupRestored { last_number: 5_000_000, attempt_gap: 1_000 };
+    head.handle(Time::from_micros(7), restored, &mut Vec::new());
+    let (rest, parts) = head.split_for_snapshot(10);
+    let text = String::from_utf8(encode_head(&rest).unwrap()).unwrap();
+    assert!(
+        text.contains(r#""last_number":5000000,"restored_backup":{"at":7,"attempt_gap":1000}"#),
+        "{text}"
+    );
+    let decoded = decode_head(FORMAT, text.as_bytes()).unwrap().head;
+    assert_eq!(Head::from_snapshot(decoded, parts.collect()).unwrap(), head);
 }
 
 /// A part of format 5 that has a job in this state.

@@ -375,6 +375,7 @@ impl TryFrom<HeadV5> for DecodedHead {
         let head = HeadSnapshot {
             config: stored.config,
             last_number: stored.last_number,
+            restored_backup: None,
             last_request: stored.last_ticket,
             open_plan_request: stored.open_ticket,
             replan_needed: stored.plan_wanted,

@@ -29,6 +29,8 @@ pub(crate) struct HeadV6 {
     #[serde(with = "As::<StoredConfig>")]
     config: Config,
     last_number: u64,
+    #[serde(with = "As::<Option<RestoredBackupV6>>", default, skip_serializing_if = "Option::is_none")]
+    restored_backup: Option<state::RestoredBackup>,
     last_request: u64,
     open_plan_request: Option<PlanRequestId>,
     replan_needed: bool,
@@ -42,6 +44,13 @@ pub(crate) struct HeadV6 {
     nodes_joined: u64,
     #[serde(with = "As::<BTreeSet<(Same, AlarmV6)>>")]
     alarms: BTreeSet<(Time, state::Alarm)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "state::RestoredBackup")]
+pub(crate) struct RestoredBackupV6 {
+    at: Time,
+    attempt_gap: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -337,6 +346,7 @@ pub(crate) enum AlarmV6 {
 
 shape_of! {
     HeadV6 => core::HeadSnapshot,
+    RestoredBackupV6 => state::RestoredBackup,
     SnapshotPartV6 => core::SnapshotPart,
     ArchivedSubmissionV6 => state::ArchivedSubmission,
     EndedMembersV6 => state::EndedMembers,

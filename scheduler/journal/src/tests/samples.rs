@@ -80,6 +80,7 @@ pub(super) fn events() -> Vec<Event> {
     events.extend(events_of_host_shares());
     events.extend(time_samples::events());
     events.extend(script_samples::events());
+    events.push(Event::BackupRestored { last_number: 44_200_000, attempt_gap: 44_200 });
     events
 }
 

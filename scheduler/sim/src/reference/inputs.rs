@@ -34,7 +34,8 @@ impl ReferenceModel {
             | Event::Alarm
             | Event::InterferenceUpdated
             | Event::ClockSet(_)
-            | Event::Restored(_) => {}
+            | Event::Restored(_)
+            | Event::BackupRestored { .. } => {}
         }
         Ok(BTreeSet::new())
     }

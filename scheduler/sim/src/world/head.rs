@@ -284,6 +284,7 @@ const fn joined(event: &Event) -> Option<WorkerKey> {
         | Event::Alarm
         | Event::InterferenceUpdated
         | Event::ClockSet(_)
-        | Event::Restored(_) => None,
+        | Event::Restored(_)
+        | Event::BackupRestored { .. } => None,
     }
 }

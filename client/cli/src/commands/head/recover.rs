@@ -8,7 +8,7 @@ use cohabit_head::{
 };
 use serde::Serialize;
 
-use super::failure;
+use super::failure::failure;
 use crate::arguments::{HeadRecoverArguments, OutputFormat};
 use crate::config::{RawSettings, SettingKey, read_settings};
 use crate::endpoint::{path_flag, state_directory};
