@@ -18,6 +18,8 @@
 mod access;
 mod clock;
 mod cluster;
+#[cfg(test)]
+mod contrast;
 mod error;
 mod routes;
 mod server;

@@ -40,13 +40,14 @@ pub(super) async fn job(
         Ok(answer) => answer,
         Err(error) => return asked.problem(&state.cluster.borrow(), &error),
     };
+    let metrics = state.metrics(&answer.record).await;
     let section = match headers.contains_key("hx-request") || answer.record.array.is_some() {
         true => None,
         false => output(&state, &answer.record, query).await,
     };
     let cluster = state.cluster.borrow();
     let title = format!("Job {job}");
-    let view = JobView::new(&state, &cluster, &answer);
+    let view = JobView::new(&state, &cluster, &answer, &metrics);
     let still = || section.and_then(|section| section.render().ok()).unwrap_or_default();
     asked.show_with(&cluster, &title, &view, still)
 }
