@@ -99,13 +99,13 @@ impl WebState {
         }
     }
 
-    /// Whether the job's output and metrics may be read with this token. The head decides; this spares
+    /// Whether the job may be changed and its output be read with this token. The head decides; this spares
     /// questions and buttons that it would refuse.
-    pub(crate) fn may_read_output(&self, job: &JobRecord) -> bool {
+    pub(crate) fn is_ours(&self, job: &JobRecord) -> bool {
         match self.by.role {
             Role::Admin => true,
             Role::User => self.by.user == job.user,
-            Role::Worker => false,
+            Role::Viewer | Role::Worker => false,
         }
     }
 
@@ -151,7 +151,7 @@ impl WebState {
     /// The metrics of the job's latest attempts with their numbers, the earliest first. A worker is asked
     /// only after its attempt has reported again; none are there for who may not read them.
     pub(crate) async fn metrics(&self, job: &JobRecord) -> Vec<(u32, Arc<AttemptMetrics>)> {
-        if job.array.is_some() || !self.may_read_output(job) {
+        if job.array.is_some() || !self.is_ours(job) {
             return Vec::new();
         }
         let attempts = &job.attempts[job.attempts.len().saturating_sub(MOST_ATTEMPTS)..];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use cohabit_client::types::{
-    AttemptRecord, JobChange, JobPhase, JobRecord, JobState, MetricValue, Role, Slowdown, Time,
+    AttemptRecord, JobChange, JobPhase, JobRecord, JobState, MetricValue, Slowdown, Time,
 };
 use cohabit_console::format_number;
 use cohabit_console::records::job_sheet::{attempt_span, job_properties, rank_line};
@@ -137,7 +137,7 @@ impl JobView {
 
 /// The changes that make sense in the job's state, for those who may make them.
 fn change_links(state: &WebState, job: &JobRecord) -> Vec<ChangeLink> {
-    if state.by.role != Role::Admin && state.by.user != job.user {
+    if !state.is_ours(job) {
         return Vec::new();
     }
     let possible = |change: &JobChange| match change {
