@@ -17,6 +17,7 @@ use crate::cluster::Cluster;
 use crate::cluster::answer_cache::{AnswerCache, AnswerError};
 use crate::cluster::metric_digest::SeriesDigest;
 use crate::cluster::viewers::Viewers;
+use crate::tls::TlsIdentity;
 
 /// Logs that are followed at once, over all tabs.
 const MOST_LOG_FOLLOWERS: usize = 32;
@@ -40,6 +41,8 @@ pub(crate) struct WebState {
     pub(crate) by: Principal,
     /// The port that browsers come to.
     pub(crate) port: u16,
+    /// None if pages travel as plain HTTP.
+    pub(crate) tls: Option<TlsIdentity>,
     pub(crate) zone: TimeZone,
     pub(crate) entry: EntryKeys,
     pub(crate) cluster: Arc<watch::Sender<Cluster>>,
@@ -82,11 +85,12 @@ pub(crate) struct JobAnswer {
 }
 
 impl WebState {
-    pub(crate) fn new(client: Client, by: Principal, port: u16) -> WebState {
+    pub(crate) fn new(client: Client, by: Principal, port: u16, tls: Option<TlsIdentity>) -> WebState {
         WebState {
             client,
             by,
             port,
+            tls,
             zone: TimeZone::system(),
             entry: EntryKeys::default(),
             cluster: Arc::new(watch::Sender::default()),
@@ -97,6 +101,11 @@ impl WebState {
             earlier_attempts: AnswerCache::default(),
             metrics: AnswerCache::default(),
         }
+    }
+
+    /// What the addresses of pages begin with.
+    pub(crate) const fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 
     /// Whether the job may be changed and its output be read with this token. The head decides; this spares

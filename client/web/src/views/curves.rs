@@ -210,8 +210,8 @@ impl ReportRow {
 }
 
 impl ChartDrawing {
-    /// The curve through these runs of points, each a piece of its own; none where there is no point. The range
-    /// is that of the finite values.
+    /// The curve through these runs of points, each a piece of its own; none where there is no point. The
+    /// range is that of the finite values.
     fn new(name: &str, last: &str, runs: &[&[MetricPoint]], range: (f64, f64)) -> Option<ChartDrawing> {
         let runs = with_few_points(runs);
         let across = Across::of(&runs)?;
@@ -269,7 +269,11 @@ fn marks(runs: &[Vec<MetricPoint>], across: Across) -> Vec<(String, &'static str
 
 /// Room on both sides of values that are all the same.
 fn with_room((least, largest): (f64, f64)) -> (f64, f64) {
-    let room = if least < largest { 0.0 } else { (least.abs() * 0.1).max(0.5) };
+    let room = match least < largest {
+        true => 0.0,
+        false if least == 0.0 => 0.5,
+        false => least.abs() * 0.1,
+    };
     ((least - room).max(f64::MIN), (largest + room).min(f64::MAX))
 }
 

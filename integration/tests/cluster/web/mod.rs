@@ -6,3 +6,4 @@ mod pages;
 mod screens;
 mod server;
 mod strangers;
+mod wall;

@@ -45,8 +45,8 @@ impl From<types::Role> for Role {
     fn from(role: types::Role) -> Role {
         match role {
             types::Role::Worker => Role::Worker,
-            // Of all that the peer knows, a user is nearest: it is told so to read what a viewer may read. The
-            // head goes by the role of the token, never by what it told, and refuses everything else.
+            // Of all that the peer knows, a user is nearest: it is told so to read what a viewer may read.
+            // The head goes by the role of the token, never by what it told, and refuses everything else.
             types::Role::User | types::Role::Viewer => Role::User,
             types::Role::Admin => Role::Admin,
         }

@@ -26,7 +26,8 @@ pub(super) async fn create(
 }
 
 /// How long the token is good for; none if it does not expire. People leave, and their tokens are forgotten:
-/// those of users and viewers expire by default. Workers and admins would be locked out in the midst of their work.
+/// those of users and viewers expire by default. Workers and admins would be locked out in the midst of their
+/// work.
 fn lifetime(new: &NewToken, user_lifetime: Option<Span>) -> Option<Span> {
     match (new.expires_in, new.role) {
         (Some(NewToken::FOREVER), _) => None,
