@@ -3,6 +3,7 @@
 mod browser;
 mod http;
 mod pages;
+mod random_requests;
 mod screens;
 mod server;
 mod strangers;
