@@ -70,6 +70,11 @@ pub(crate) struct AttemptMetrics {
 type ReportMark = (Option<Time>, bool);
 
 impl AttemptMetrics {
+    /// Whether they need not be read again, this long after they were, when this is known of the attempt.
+    fn is_fresh(&self, age: Duration, known: ReportMark) -> bool {
+        age < METRICS_EVERY || self.is_settled && self.known == known
+    }
+
     /// What was read, before anything is known of its attempt.
     #[cfg(test)]
     pub(crate) fn of(digest: SeriesDigest) -> AttemptMetrics {
@@ -183,9 +188,7 @@ impl WebState {
         let id = job.id.attempt(attempt.attempt);
         let reported = job.progress.as_ref().map(|it| it.at).filter(|_| attempt.attempt == job.attempt);
         let known = (reported, attempt.ended_at.is_some() || job.state.is_terminal());
-        let is_fresh = |age: Duration, answer: &AttemptMetrics| {
-            age < METRICS_EVERY || answer.is_settled && answer.known == known
-        };
+        let is_fresh = |age: Duration, answer: &AttemptMetrics| answer.is_fresh(age, known);
         let ask = |last: Option<Arc<AttemptMetrics>>| async move {
             let is_settled = last.as_ref().is_some_and(|last| last.known == known);
             match self.client.metrics(id.rank(0)).await {
@@ -207,4 +210,21 @@ impl WebState {
 
 fn missing(what: &str) -> Error {
     Error::Protocol(format!("the answer of the head lacks {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_read_once_more_after_a_report_and_then_not_until_the_next() {
+        let (first, second) = ((Some(Time::EPOCH), false), (Some(Time::NEVER), false));
+        let read = |known, is_settled| AttemptMetrics { known, is_settled, ..AttemptMetrics::default() };
+        let long = METRICS_EVERY * 1_000;
+        assert!(read(first, false).is_fresh(METRICS_EVERY / 2, second), "not more often than this");
+        assert!(!read(first, false).is_fresh(METRICS_EVERY, first), "the worker may have had more");
+        assert!(read(first, true).is_fresh(long, first), "nothing has been reported since");
+        assert!(!read(first, true).is_fresh(METRICS_EVERY, second), "there was a report");
+        assert!(!read(first, true).is_fresh(METRICS_EVERY, (first.0, true)), "it has ended");
+    }
 }
