@@ -12,17 +12,22 @@
 //! | `views` | what each page shows, as texts and numbers; `templates/` turns it into HTML |
 //! | `routes` | which request gets which view, and the changes of jobs |
 //! | `server` | connections and their limits |
+//! | `tls` | certificate and key, where other machines reach the pages |
 //!
 //! Nothing here decides about jobs or keeps anything on the disk. Start reading at `routes/mod.rs`.
 
 mod access;
 mod clock;
 mod cluster;
+#[cfg(test)]
+mod contrast;
 mod error;
 mod routes;
 mod server;
 mod state;
+mod tls;
 mod views;
 
 pub use self::error::WebError;
 pub use self::server::{EntryAddresses, WebOptions, WebServer};
+pub use self::tls::TlsFiles;

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cohabit_client::types::{Explanation, Filter, JobId, JobRecord, Principal};
+use cohabit_client::types::{
+    AttemptId, AttemptRecord, Explanation, Filter, JobId, JobRecord, Principal, Role, Time,
+};
 use cohabit_client::{Client, Error};
+use futures::future::join_all;
 use jiff::tz::TimeZone;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -12,7 +15,9 @@ use tokio::time::timeout;
 use crate::access::entry::EntryKeys;
 use crate::cluster::Cluster;
 use crate::cluster::answer_cache::{AnswerCache, AnswerError};
+use crate::cluster::metric_digest::SeriesDigest;
 use crate::cluster::viewers::Viewers;
+use crate::tls::TlsIdentity;
 
 /// Logs that are followed at once, over all tabs.
 const MOST_LOG_FOLLOWERS: usize = 32;
@@ -22,6 +27,12 @@ const FRESH_WITHIN: Duration = Duration::from_millis(800);
 /// What was seen so lately is shown without a new look.
 const FRESH_FOR: Duration = Duration::from_secs(3);
 
+/// The latest attempts whose metrics are shown.
+const MOST_ATTEMPTS: usize = 8;
+/// The metrics of an attempt are read so often at most, and a page waits for them for so long.
+const METRICS_EVERY: Duration = Duration::from_secs(2);
+const METRICS_WITHIN: Duration = Duration::from_secs(3);
+
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct WebState {
@@ -30,6 +41,8 @@ pub(crate) struct WebState {
     pub(crate) by: Principal,
     /// The port that browsers come to.
     pub(crate) port: u16,
+    /// None if pages travel as plain HTTP.
+    pub(crate) tls: Option<TlsIdentity>,
     pub(crate) zone: TimeZone,
     pub(crate) entry: EntryKeys,
     pub(crate) cluster: Arc<watch::Sender<Cluster>>,
@@ -38,6 +51,35 @@ pub(crate) struct WebState {
     explanations: AnswerCache<JobId, JobAnswer>,
     members: AnswerCache<(u64, Option<JobId>), Vec<JobRecord>>,
     earlier_attempts: AnswerCache<Vec<JobId>, Vec<JobRecord>>,
+    metrics: AnswerCache<AttemptId, AttemptMetrics>,
+}
+
+/// The metrics of an attempt, as its worker told.
+#[derive(Debug, Default)]
+pub(crate) struct AttemptMetrics {
+    pub(crate) digest: SeriesDigest,
+    /// Why they are missing, or not the present ones.
+    pub(crate) problem: Option<String>,
+    /// What the head knew of the attempt when they were read.
+    known: ReportMark,
+    /// Whether they were read again since that was known: nothing of it can be missing.
+    is_settled: bool,
+}
+
+/// When the attempt last reported, and whether it has ended.
+type ReportMark = (Option<Time>, bool);
+
+impl AttemptMetrics {
+    /// Whether they need not be read again, this long after they were, when this is known of the attempt.
+    fn is_fresh(&self, age: Duration, known: ReportMark) -> bool {
+        age < METRICS_EVERY || self.is_settled && self.known == known
+    }
+
+    /// What was read, before anything is known of its attempt.
+    #[cfg(test)]
+    pub(crate) fn of(digest: SeriesDigest) -> AttemptMetrics {
+        AttemptMetrics { digest, ..AttemptMetrics::default() }
+    }
 }
 
 /// What the head says of one job.
@@ -48,11 +90,12 @@ pub(crate) struct JobAnswer {
 }
 
 impl WebState {
-    pub(crate) fn new(client: Client, by: Principal, port: u16) -> WebState {
+    pub(crate) fn new(client: Client, by: Principal, port: u16, tls: Option<TlsIdentity>) -> WebState {
         WebState {
             client,
             by,
             port,
+            tls,
             zone: TimeZone::system(),
             entry: EntryKeys::default(),
             cluster: Arc::new(watch::Sender::default()),
@@ -61,6 +104,22 @@ impl WebState {
             explanations: AnswerCache::default(),
             members: AnswerCache::default(),
             earlier_attempts: AnswerCache::default(),
+            metrics: AnswerCache::default(),
+        }
+    }
+
+    /// What the addresses of pages begin with.
+    pub(crate) const fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Whether the job may be changed and its output be read with this token. The head decides; this spares
+    /// questions and buttons that it would refuse.
+    pub(crate) fn is_ours(&self, job: &JobRecord) -> bool {
+        match self.by.role {
+            Role::Admin => true,
+            Role::User => self.by.user == job.user,
+            Role::Viewer | Role::Worker => false,
         }
     }
 
@@ -102,8 +161,70 @@ impl WebState {
     pub(crate) async fn with_attempts(&self, jobs: Vec<JobId>) -> Result<Arc<Vec<JobRecord>>, AnswerError> {
         self.earlier_attempts.get(jobs.clone(), self.client.show(&jobs)).await
     }
+
+    /// The metrics of the job's latest attempts with their numbers, the earliest first. A worker is asked
+    /// only after its attempt has reported again; none are there for who may not read them.
+    pub(crate) async fn metrics(&self, job: &JobRecord) -> Vec<(u32, Arc<AttemptMetrics>)> {
+        if job.array.is_some() || !self.is_ours(job) {
+            return Vec::new();
+        }
+        let attempts = &job.attempts[job.attempts.len().saturating_sub(MOST_ATTEMPTS)..];
+        let asked = attempts.iter().map(|attempt| async {
+            let metrics = timeout(METRICS_WITHIN, self.attempt_metrics(job, attempt)).await;
+            (attempt.attempt, metrics.unwrap_or(Err(AnswerError::Late)))
+        });
+        let answers = join_all(asked).await.into_iter();
+        let missing = |error: AnswerError| {
+            Arc::new(AttemptMetrics { problem: Some(error.to_string()), ..AttemptMetrics::default() })
+        };
+        answers.map(|(number, answer)| (number, answer.unwrap_or_else(missing))).collect()
+    }
+
+    async fn attempt_metrics(
+        &self,
+        job: &JobRecord,
+        attempt: &AttemptRecord,
+    ) -> Result<Arc<AttemptMetrics>, AnswerError> {
+        let id = job.id.attempt(attempt.attempt);
+        let reported = job.progress.as_ref().map(|it| it.at).filter(|_| attempt.attempt == job.attempt);
+        let known = (reported, attempt.ended_at.is_some() || job.state.is_terminal());
+        let is_fresh = |age: Duration, answer: &AttemptMetrics| answer.is_fresh(age, known);
+        let ask = |last: Option<Arc<AttemptMetrics>>| async move {
+            let is_settled = last.as_ref().is_some_and(|last| last.known == known);
+            match self.client.metrics(id.rank(0)).await {
+                Ok(series) => {
+                    let digest = SeriesDigest::of(&series);
+                    Ok(AttemptMetrics { digest, problem: None, known, is_settled })
+                }
+                // Its node is away, or they are no longer kept.
+                Err(Error::Refused(refusal)) => {
+                    let digest = last.map(|last| last.digest.clone()).unwrap_or_default();
+                    Ok(AttemptMetrics { digest, problem: Some(refusal.message), known, is_settled: false })
+                }
+                Err(error) => Err(error),
+            }
+        };
+        self.metrics.renew(id, is_fresh, ask).await
+    }
 }
 
 fn missing(what: &str) -> Error {
     Error::Protocol(format!("the answer of the head lacks {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_read_once_more_after_a_report_and_then_not_until_the_next() {
+        let (first, second) = ((Some(Time::EPOCH), false), (Some(Time::NEVER), false));
+        let read = |known, is_settled| AttemptMetrics { known, is_settled, ..AttemptMetrics::default() };
+        let long = METRICS_EVERY * 1_000;
+        assert!(read(first, false).is_fresh(METRICS_EVERY / 2, second), "not more often than this");
+        assert!(!read(first, false).is_fresh(METRICS_EVERY, first), "the worker may have had more");
+        assert!(read(first, true).is_fresh(long, first), "nothing has been reported since");
+        assert!(!read(first, true).is_fresh(METRICS_EVERY, second), "there was a report");
+        assert!(!read(first, true).is_fresh(METRICS_EVERY, (first.0, true)), "it has ended");
+    }
 }

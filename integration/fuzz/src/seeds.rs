@@ -160,7 +160,7 @@ fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
     let old_submit = v4::messages::Request::Submit(Box::new(old_submit));
     let old_token = v4::messages::TokenRequest::Create {
         name: token.name.clone(),
-        role: token.role,
+        role: token.role.into(),
         account: token.account.clone(),
         expires_in: token.expires_in,
     };

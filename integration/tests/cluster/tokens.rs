@@ -92,3 +92,42 @@ fn wrong_expired_and_exposed_tokens_are_refused_with_a_message() {
     let careless = cluster.run(&["list", "--token-file", "wrong"]);
     assert!(careless.stderr.contains("chmod 600"), "{}", careless.stderr);
 }
+
+#[test]
+fn a_viewer_looks_at_jobs_and_nodes_and_changes_nothing() {
+    let cluster = Cluster::start(&["host:1"]);
+    let job = cluster.submit(&["--env", "KEY=umbrella"], "echo umbrella; sleep 1000");
+    cluster.until_state(&job, "RUNNING");
+    let viewer = cluster.token("wall.token", &["--role", "viewer", "--name", "wall"]);
+    let as_viewer = |command: &[&str]| cluster.run(&[command, &["--token-file", &viewer]].concat());
+    for command in [&["list"][..], &["show", &job], &["explain", &job], &["nodes"]] {
+        let seen = as_viewer(command);
+        assert!(!seen.stderr.contains("role viewer"), "{command:?}: {}", seen.stderr);
+        assert!(!(seen.stdout + &seen.stderr).contains("umbrella"), "{command:?}");
+    }
+    assert!(as_viewer(&["list"]).stdout.contains("RUNNING") && as_viewer(&["show", &job]).code == 0);
+    for command in [
+        &["logs", &job][..],
+        &["metrics", &job],
+        &["cancel", &job],
+        &["requeue", &job],
+        &["hold", &job],
+        &["worker", "drain", "node0"],
+        &["token", "list"],
+        &["token", "create", "--role", "admin"],
+    ] {
+        let refused = as_viewer(command);
+        assert_eq!(refused.code, 77, "{command:?}: {}{}", refused.stdout, refused.stderr);
+        assert!(refused.stderr.contains("role viewer"), "{command:?}: {}", refused.stderr);
+    }
+    let submitted = cluster.run(&["submit", "--token-file", &viewer, "--", "true"]);
+    assert_eq!(submitted.code, 77, "{}", submitted.stderr);
+    assert_eq!(cluster.state(&job), "RUNNING");
+    let listed = cluster.json(&["token", "list"]);
+    let is_viewer = |it: &&serde_json::Value| it["role"] == "viewer" && it["name"] == "wall";
+    assert_eq!(listed["tokens"].as_array().unwrap().iter().filter(is_viewer).count(), 1, "{listed}");
+    let with_account = ["token", "create", "--role", "viewer", "--account", "ada"];
+    assert!(cluster.run(&with_account).stderr.contains("leave out --account"));
+    cluster.ok(&["token", "revoke", "wall"]);
+    assert_eq!(as_viewer(&["list"]).code, 77);
+}

@@ -175,7 +175,7 @@ async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(),
     }
 }
 
-/// A worker needs a worker's or an admin's token, a client a user's or an admin's.
+/// A worker needs a worker's or an admin's token, a client that of a user, a viewer or an admin.
 fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> Result<(), Rejection> {
     let wrong_role = |needed: &str| Rejection::Refused {
         code: HelloRefusalCode::WrongRole,
@@ -194,8 +194,10 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
     }
     match (purpose, grant.by.role) {
         (ConnectionPurpose::Client, Role::Worker) => Err(wrong_role("a user or an admin")),
-        (ConnectionPurpose::Worker(_), Role::User) => Err(wrong_role("a worker")),
-        (ConnectionPurpose::Client, Role::User | Role::Admin) if length > LONGEST_CLIENT_HELLO => {
+        (ConnectionPurpose::Worker(_), Role::User | Role::Viewer) => Err(wrong_role("a worker")),
+        (ConnectionPurpose::Client, Role::User | Role::Viewer | Role::Admin)
+            if length > LONGEST_CLIENT_HELLO =>
+        {
             Err(Rejection::Refused {
                 code: HelloRefusalCode::Undecodable,
                 message: format!(
@@ -203,7 +205,7 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
                 ),
             })
         }
-        (ConnectionPurpose::Client, Role::User | Role::Admin)
+        (ConnectionPurpose::Client, Role::User | Role::Viewer | Role::Admin)
         | (ConnectionPurpose::Worker(_), Role::Worker | Role::Admin) => Ok(()),
     }
 }

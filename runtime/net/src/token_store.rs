@@ -100,6 +100,9 @@ pub enum TokenStoreError {
         "'{0}' is not a valid name of a node: use 1 to {LONGEST_NAME} letters, digits and characters of '-_.@'"
     )]
     BadNode(String),
+    /// A viewer has no jobs.
+    #[error("a token with role viewer submits no jobs, which could run as an account: leave out --account")]
+    AccountOfViewer,
     /// Only a worker serves a node.
     #[error("only a token with role worker is for one node, and this one has the role {0}: leave out --node")]
     NodeOfOtherRole(Role),
@@ -198,6 +201,9 @@ impl TokenStore {
     pub fn create_for(&self, new: &NewToken, now: Time) -> Result<Token, TokenStoreError> {
         let NewToken { name, role, account, node, expires_in } = new;
         check_name(name)?;
+        if *role == Role::Viewer && account.is_some() {
+            return Err(TokenStoreError::AccountOfViewer);
+        }
         check_account(account.as_ref().unwrap_or(name), *role)?;
         if let Some(node) = node {
             check_node(node, *role)?;
@@ -389,15 +395,17 @@ fn check_name(name: &str) -> Result<(), TokenStoreError> {
 fn check_account(account: &str, role: Role) -> Result<(), TokenStoreError> {
     match role {
         Role::User if account == "root" => Err(TokenStoreError::Root(role)),
-        Role::User | Role::Worker | Role::Admin if is_name(account) => Ok(()),
-        Role::User | Role::Worker | Role::Admin => Err(TokenStoreError::BadAccount(account.to_owned())),
+        Role::User | Role::Worker | Role::Admin | Role::Viewer if is_name(account) => Ok(()),
+        Role::User | Role::Worker | Role::Admin | Role::Viewer => {
+            Err(TokenStoreError::BadAccount(account.to_owned()))
+        }
     }
 }
 
 /// A node's name, as a worker may be given one; only a worker serves a node.
 fn check_node(node: &str, role: Role) -> Result<(), TokenStoreError> {
     match role {
-        Role::User | Role::Admin => Err(TokenStoreError::NodeOfOtherRole(role)),
+        Role::User | Role::Admin | Role::Viewer => Err(TokenStoreError::NodeOfOtherRole(role)),
         Role::Worker if is_name(node) => Ok(()),
         Role::Worker => Err(TokenStoreError::BadNode(node.to_owned())),
     }
@@ -428,6 +436,7 @@ impl From<TokenStoreError> for Refusal {
             | TokenStoreError::BadAccount(_)
             | TokenStoreError::BadNode(_)
             | TokenStoreError::NodeOfOtherRole(_)
+            | TokenStoreError::AccountOfViewer
             | TokenStoreError::Root(_) => RefusalCode::Invalid,
             TokenStoreError::Unknown(_) => RefusalCode::NotFound,
             TokenStoreError::NoRandomness | TokenStoreError::File(_) => RefusalCode::Internal,

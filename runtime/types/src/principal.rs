@@ -34,6 +34,9 @@ pub enum Role {
     User,
     /// Everything.
     Admin,
+    /// Look at jobs, nodes and shares: no output, no commands, no changes. The last one: protocol 5 sends the
+    /// place of a role in this list.
+    Viewer,
 }
 
 impl fmt::Display for Role {
@@ -42,6 +45,7 @@ impl fmt::Display for Role {
             Role::Worker => "worker",
             Role::User => "user",
             Role::Admin => "admin",
+            Role::Viewer => "viewer",
         })
     }
 }

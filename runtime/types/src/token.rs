@@ -54,11 +54,11 @@ pub struct TokenRecord {
 }
 
 impl TokenRecord {
-    /// The account as which its jobs run; nothing for a worker's, which submits none.
+    /// The account as which its jobs run; nothing for those of workers and viewers, which submit none.
     #[must_use]
     pub fn runs_as(&self) -> Option<&str> {
         match self.role {
-            Role::Worker => None,
+            Role::Worker | Role::Viewer => None,
             Role::User | Role::Admin => Some(self.account.as_ref().unwrap_or(&self.name)),
         }
     }

@@ -257,7 +257,7 @@ impl From<&HelloAnswer> for v4::hello::HelloAnswer {
     fn from(answer: &HelloAnswer) -> v4::hello::HelloAnswer {
         match answer {
             HelloAnswer::Accepted(HelloAccepted { cluster, by, build }) => {
-                let (cluster, by, build) = (*cluster, by.clone(), build.clone());
+                let (cluster, by, build) = (*cluster, by.clone().into(), build.clone());
                 v4::hello::HelloAnswer::Accepted(v4::hello::HelloAccepted { cluster, by, build })
             }
             HelloAnswer::Refused { code, message } => {
@@ -271,7 +271,7 @@ impl From<v4::hello::HelloAnswer> for HelloAnswer {
     fn from(answer: v4::hello::HelloAnswer) -> HelloAnswer {
         match answer {
             v4::hello::HelloAnswer::Accepted(v4::hello::HelloAccepted { cluster, by, build }) => {
-                HelloAnswer::Accepted(HelloAccepted { cluster, by, build })
+                HelloAnswer::Accepted(HelloAccepted { cluster, by: by.into(), build })
             }
             v4::hello::HelloAnswer::Refused { code, message } => {
                 HelloAnswer::Refused { code: code.into(), message }

@@ -14,6 +14,7 @@ pub mod messages;
 pub mod node;
 mod orders;
 pub mod predictions;
+pub mod principal;
 mod reports;
 
 use cohabit_types::{LogChunk, LogRequest, Models, Refusal};

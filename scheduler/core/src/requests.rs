@@ -80,6 +80,9 @@ impl Head {
             (Role::Worker, _) => {
                 Err(not_allowed("a worker token cannot submit or change jobs: use a user token"))
             }
+            (Role::Viewer, _) => {
+                Err(not_allowed("a viewer token cannot submit or change anything: use a user token"))
+            }
             (Role::User | Role::Admin, Request::Submit(submit)) => {
                 let key = submit.idempotency_key.as_deref();
                 match self.earlier_submission(&by.user, key) {

@@ -137,7 +137,7 @@ impl UserUsage {
         match (phase, submission.role) {
             (JobPhase::Waiting, _) => Some(&mut self.waiting),
             (JobPhase::Placed, _) if submission.is_store() => None,
-            (JobPhase::Placed, Role::User | Role::Worker) => Some(&mut self.placed),
+            (JobPhase::Placed, Role::User | Role::Worker | Role::Viewer) => Some(&mut self.placed),
             (JobPhase::Placed, Role::Admin) | (JobPhase::Ended, _) => None,
         }
     }

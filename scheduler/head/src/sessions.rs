@@ -23,6 +23,7 @@ pub(crate) mod status;
 mod tokens;
 mod usage;
 mod user_limiter;
+mod viewer;
 mod worker;
 
 use std::convert::Infallible;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use cohabit_actor::{Actor, ActorFailure, Context};
 use cohabit_net::{Incoming, Listener};
+use cohabit_types::Role;
 use tokio::task::JoinSet;
 
 pub(crate) use answer_pacer::AnswerPacer;
@@ -37,6 +39,7 @@ use application::ApplicationSession;
 use client::ClientSession;
 pub(crate) use context::SessionContext;
 pub(crate) use user_limiter::UserLimiter;
+use viewer::ViewerSession;
 use worker::WorkerSessionTask;
 
 /// Accepts connections, and holds their sessions. Stopped, it ends them all.
@@ -92,6 +95,9 @@ async fn serve(peer: Incoming, session_context: Arc<SessionContext>) {
             let end = match client.application() {
                 Some(application) => {
                     client.serve(ApplicationSession::new(application, by.clone(), session_context)).await
+                }
+                None if by.role == Role::Viewer => {
+                    client.serve(ViewerSession::new(by.clone(), session_context)).await
                 }
                 None => client.serve(ClientSession::new(by.clone(), session_context)).await,
             };

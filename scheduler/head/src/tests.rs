@@ -22,4 +22,5 @@ mod status;
 mod storage;
 mod tokens;
 mod updates;
+mod viewers;
 mod workers;

@@ -54,8 +54,8 @@ pub(crate) struct TokenCreateArguments {
     /// with it keeps it
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
-    /// Time after which the token expires, such as 30d, or never [default: 1 year for a user, or as the
-    /// head is set; never for a worker or an admin]
+    /// Time after which the token expires, such as 30d, or never [default: 1 year for a user or viewer, or
+    /// as the head is set; never for a worker or an admin]
     #[arg(long, value_name = "TIME", value_parser = values::parse_expiry)]
     pub(crate) expires: Option<Span>,
     /// Write the token to this new file, which only you can read, instead of printing it
@@ -96,6 +96,8 @@ pub(crate) enum RoleArgument {
     User,
     /// Perform any action
     Admin,
+    /// Look at jobs, nodes and shares, without output and commands; change nothing
+    Viewer,
 }
 
 impl From<RoleArgument> for Role {
@@ -104,6 +106,7 @@ impl From<RoleArgument> for Role {
             RoleArgument::Worker => Role::Worker,
             RoleArgument::User => Role::User,
             RoleArgument::Admin => Role::Admin,
+            RoleArgument::Viewer => Role::Viewer,
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
     let problems = client.head_problems().await?;
     let refused = match client.accepted().await?.by.role {
         Role::Admin => Some(client.refused_workers().await?),
-        Role::User | Role::Worker => None,
+        Role::User | Role::Worker | Role::Viewer => None,
     };
     let columns = match arguments.display.output {
         OutputFormat::Wide => ColumnSet::Wide,

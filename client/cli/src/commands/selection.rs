@@ -55,7 +55,7 @@ pub(super) fn owner(by: &Principal, user: Option<&str>) -> Result<String, Comman
         (None, _) => Ok(by.user.clone()),
         (Some(user), Role::Admin) => Ok(user.to_owned()),
         (Some(user), _) if user == by.user => Ok(user.to_owned()),
-        (Some(user), Role::User | Role::Worker) => Err(CommandError::new(
+        (Some(user), Role::User | Role::Worker | Role::Viewer) => Err(CommandError::new(
             CommandErrorKind::NotAllowed,
             format!("--user {user}: only an admin can change jobs of others; leave --user out for your own"),
         )),

@@ -1,11 +1,11 @@
-//! `web`: serves pages about the cluster to a browser on this machine, until Ctrl-C.
+//! `web`: serves pages about the cluster to a browser on this machine, or a wall screen, until Ctrl-C.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 use std::thread;
 
 use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_web::{WebError, WebOptions, WebServer};
+use cohabit_web::{TlsFiles, WebError, WebOptions, WebServer};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -14,7 +14,9 @@ use crate::arguments::WebArguments;
 use crate::endpoint::connect;
 
 pub(super) async fn web(arguments: WebArguments) -> Result<ExitCode, CommandError> {
-    let options = WebOptions { listen: arguments.listen };
+    let tls = arguments.tls_cert.zip(arguments.tls_key);
+    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+    let options = WebOptions { listen: arguments.listen, tls };
     let (mut interrupt, mut terminate) = (watch(SignalKind::interrupt())?, watch(SignalKind::terminate())?);
     let client = connect(&arguments.connection).await?;
     let server = WebServer::bind(options, client).await.map_err(failure)?;
@@ -67,7 +69,10 @@ fn failure(error: WebError) -> CommandError {
     let message = error.to_string();
     match error {
         WebError::Head(error) => error.into(),
-        WebError::NotLoopback(_) => CommandError::new(CommandErrorKind::Usage, message),
+        WebError::WithoutTls(_) | WebError::NotViewer { .. } => {
+            CommandError::new(CommandErrorKind::Usage, message)
+        }
+        WebError::TlsFile { .. } => CommandError::new(CommandErrorKind::Configuration, message),
         WebError::Listen { .. } => CommandError::new(CommandErrorKind::InputOutput, message),
     }
 }

@@ -1,6 +1,7 @@
 //! The checks of each request, before any route sees it.
 //!
-//! `Host` has to name this machine, or a name that an attacker points at it would do (DNS rebinding). A
+//! `Host` has to name this machine, or a name that an attacker points at it would do (DNS rebinding); with a
+//! certificate, the names in it do, too. A
 //! change has to come from a page of ours: the browser says so in `Sec-Fetch-Site` and `Origin`, which no
 //! script of another page can set. Everything but the door and the assets needs a session.
 
@@ -16,6 +17,7 @@ use axum::response::Response;
 
 use crate::routes::failure;
 use crate::state::WebState;
+use crate::tls::TlsIdentity;
 
 /// The name of the cookie. The port is part of it: cookies do not tell ports of one machine apart.
 pub(crate) fn cookie_name(port: u16) -> String {
@@ -29,8 +31,8 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Passes a request on, or refuses it.
 pub(crate) async fn check(State(state): State<Arc<WebState>>, request: Request, next: Next) -> Response {
-    let refused = checked_host(request.headers())
-        .and_then(|host| check_origin(request.method(), request.headers(), host))
+    let refused = checked_host(request.headers(), state.tls.as_ref())
+        .and_then(|host| check_origin(request.method(), request.headers(), state.scheme(), host))
         .and_then(|()| check_size(request.headers()))
         .and_then(|()| check_session(&state, &request));
     match refused {
@@ -42,16 +44,16 @@ pub(crate) async fn check(State(state): State<Arc<WebState>>, request: Request, 
 type Refused = (StatusCode, &'static str);
 
 /// The `Host` of the request, if it names this machine; the port may be that of an SSH tunnel.
-fn checked_host(headers: &HeaderMap) -> Result<&str, Refused> {
+fn checked_host<'a>(headers: &'a HeaderMap, tls: Option<&TlsIdentity>) -> Result<&'a str, Refused> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
-    host.filter(|host| names_this_machine(host)).ok_or((
+    host.filter(|host| names_this_machine(host, tls)).ok_or((
         StatusCode::FORBIDDEN,
         "The request is for another host. Open the address that `cohabit web` printed.",
     ))
 }
 
-fn names_this_machine(host: &str) -> bool {
+fn names_this_machine(host: &str, tls: Option<&TlsIdentity>) -> bool {
     let (name, port) = match host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
         Some((name, port)) => (name, Some(port)),
         None => (host, None),
@@ -63,11 +65,11 @@ fn names_this_machine(host: &str) -> bool {
         Ok(IpAddr::V6(address)) => address == Ipv6Addr::LOCALHOST && name.starts_with('['),
         Err(_) => name == "localhost",
     };
-    is_ours && port.is_none_or(is_port)
+    (is_ours || tls.is_some_and(|tls| tls.is_for(address))) && port.is_none_or(is_port)
 }
 
 /// Whether a change comes from a page of ours; other requests change nothing.
-fn check_origin(method: &Method, headers: &HeaderMap, host: &str) -> Result<(), Refused> {
+fn check_origin(method: &Method, headers: &HeaderMap, scheme: &str, host: &str) -> Result<(), Refused> {
     match *method {
         Method::GET | Method::HEAD => return Ok(()),
         Method::POST => {}
@@ -75,7 +77,8 @@ fn check_origin(method: &Method, headers: &HeaderMap, host: &str) -> Result<(), 
     }
     let is_same_site = headers.get(FETCH_SITE).is_some_and(|site| site == "same-origin");
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
-    let is_ours = origin.and_then(|origin| origin.strip_prefix("http://")) == Some(host);
+    let origin = origin.and_then(|origin| origin.strip_prefix(scheme)?.strip_prefix("://"));
+    let is_ours = origin == Some(host);
     match is_same_site && is_ours {
         true => Ok(()),
         false => Err((
@@ -123,7 +126,7 @@ mod tests {
     #[test]
     fn only_names_of_this_machine_are_ours() {
         for host in ["127.0.0.1", "127.0.0.1:7071", "localhost", "localhost:8080", "[::1]", "[::1]:7071"] {
-            assert!(names_this_machine(host), "{host}");
+            assert!(names_this_machine(host, None), "{host}");
         }
         let others = [
             "",
@@ -144,7 +147,7 @@ mod tests {
             "[::ffff:127.0.0.1]:1",
         ];
         for host in others {
-            assert!(!names_this_machine(host), "{host}");
+            assert!(!names_this_machine(host, None), "{host}");
         }
     }
 
@@ -154,7 +157,8 @@ mod tests {
             let pairs = [(FETCH_SITE, site), (ORIGIN, origin)];
             pairs.into_iter().filter(|it| !it.1.is_empty()).map(|(k, v)| (k, v.parse().unwrap())).collect()
         };
-        let check = |headers: HeaderMap| check_origin(&Method::POST, &headers, "127.0.0.1:7071").is_ok();
+        let check =
+            |headers: HeaderMap| check_origin(&Method::POST, &headers, "http", "127.0.0.1:7071").is_ok();
         assert!(check(headers("same-origin", "http://127.0.0.1:7071")));
         for (site, origin) in [
             ("", "http://127.0.0.1:7071"),
@@ -169,9 +173,13 @@ mod tests {
         ] {
             assert!(!check(headers(site, origin)), "{site} {origin}");
         }
-        assert!(check_origin(&Method::GET, &HeaderMap::new(), "localhost").is_ok());
+        let secure = headers("same-origin", "https://127.0.0.1:7071");
+        assert!(check_origin(&Method::POST, &secure, "https", "127.0.0.1:7071").is_ok());
+        let plain = headers("same-origin", "http://127.0.0.1:7071");
+        assert!(check_origin(&Method::POST, &plain, "https", "127.0.0.1:7071").is_err());
+        assert!(check_origin(&Method::GET, &HeaderMap::new(), "http", "localhost").is_ok());
         assert_eq!(
-            check_origin(&Method::DELETE, &HeaderMap::new(), "localhost").unwrap_err().0,
+            check_origin(&Method::DELETE, &HeaderMap::new(), "http", "localhost").unwrap_err().0,
             StatusCode::METHOD_NOT_ALLOWED
         );
     }

@@ -46,14 +46,25 @@ impl<K: Eq + Hash + Clone, V> AnswerCache<K, V> {
         key: K,
         ask: impl Future<Output = Result<V, Error>>,
     ) -> Result<Arc<V>, AnswerError> {
+        self.renew(key, |age, _| age < FRESH_FOR, |_| ask).await
+    }
+
+    /// The same for answers that say themselves how long they are good, and that are made from the last one.
+    pub(crate) async fn renew<F: Future<Output = Result<V, Error>>>(
+        &self,
+        key: K,
+        is_fresh: impl FnOnce(Duration, &V) -> bool,
+        ask: impl FnOnce(Option<Arc<V>>) -> F,
+    ) -> Result<Arc<V>, AnswerError> {
         let answered = self.place(key);
         let mut answered = timeout(PATIENCE, answered.lock()).await.map_err(|_| AnswerError::Late)?;
         if let Some((at, answer)) = &*answered
-            && at.elapsed() < FRESH_FOR
+            && is_fresh(at.elapsed(), answer)
         {
             return Ok(Arc::clone(answer));
         }
-        let asked = timeout(PATIENCE, ask).await.map_err(|_| AnswerError::Late);
+        let last = answered.as_ref().map(|(_, answer)| Arc::clone(answer));
+        let asked = timeout(PATIENCE, ask(last)).await.map_err(|_| AnswerError::Late);
         match (asked.and_then(|asked| Ok(asked?)), &*answered) {
             (Ok(answer), _) => {
                 let answer = Arc::new(answer);

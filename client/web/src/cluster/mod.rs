@@ -5,6 +5,7 @@
 pub(crate) mod answer_cache;
 pub(crate) mod job_feed;
 pub(crate) mod job_table;
+pub(crate) mod metric_digest;
 pub(crate) mod upstream;
 pub(crate) mod utilization;
 pub(crate) mod viewers;

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use cohabit_client::types::{ChangeResult, JobChange, JobId};
+use cohabit_client::types::{ChangeResult, JobChange, JobId, Role};
 use cohabit_console::records::change_results::describe_change_result;
 
 use super::answer::{Asked, describe, describe_refusal};
@@ -26,6 +26,9 @@ pub(super) async fn confirm(
 ) -> Response {
     let Ok(job) = job.parse::<JobId>() else { return no_job() };
     let Some(change) = change_named(&change) else { return no_change() };
+    if state.by.role == Role::Viewer {
+        return failure(StatusCode::FORBIDDEN, "These pages are those of a viewer, who changes no job.");
+    }
     let asked = Asked { state: &state, headers: &headers, address: &address };
     let answer = state.job(job).await;
     let cluster = state.cluster.borrow();

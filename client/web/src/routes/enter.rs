@@ -32,6 +32,7 @@ pub(super) async fn enter(State(state): State<Arc<WebState>>, Query(query): Quer
     };
     let name = cookie_name(state.port);
     let age = SESSION_LIFETIME.as_secs();
-    let cookie = format!("{name}={session}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict");
+    let secure = if state.tls.is_some() { "; Secure" } else { "" };
+    let cookie = format!("{name}={session}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
     (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie.as_str()), (LOCATION, "/")]).into_response()
 }

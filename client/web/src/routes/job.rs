@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use cohabit_client::types::JobId;
+use cohabit_client::types::{JobId, Role};
 use serde::Deserialize;
 
 use super::answer::Asked;
@@ -15,6 +15,10 @@ use super::log::{first_piece, place_of};
 use crate::state::WebState;
 use crate::views::job::JobView;
 use crate::views::log::LogSection;
+
+/// Below the job for a viewer.
+const NO_OUTPUT: &str = "<p class=\"quiet\">A viewer does not see commands, output, metrics over time and \
+                         history: the job's user and admins do.</p>";
 
 /// Which output is shown below the job.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -40,14 +44,19 @@ pub(super) async fn job(
         Ok(answer) => answer,
         Err(error) => return asked.problem(&state.cluster.borrow(), &error),
     };
-    let section = match headers.contains_key("hx-request") || answer.record.array.is_some() {
+    let metrics = state.metrics(&answer.record).await;
+    let is_viewer = state.by.role == Role::Viewer;
+    let section = match headers.contains_key("hx-request") || answer.record.array.is_some() || is_viewer {
         true => None,
         false => output(&state, &answer.record, query).await,
     };
     let cluster = state.cluster.borrow();
     let title = format!("Job {job}");
-    let view = JobView::new(&state, &cluster, &answer);
-    let still = || section.and_then(|section| section.render().ok()).unwrap_or_default();
+    let view = JobView::new(&state, &cluster, &answer, &metrics);
+    let still = || match is_viewer {
+        true => NO_OUTPUT.to_owned(),
+        false => section.and_then(|section| section.render().ok()).unwrap_or_default(),
+    };
     asked.show_with(&cluster, &title, &view, still)
 }
 

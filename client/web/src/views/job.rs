@@ -1,8 +1,10 @@
 //! One job: why it is in its state, what happened to it, whom it shares devices with, and what it reports.
 
+use std::sync::Arc;
+
 use askama::Template;
 use cohabit_client::types::{
-    AttemptRecord, JobChange, JobPhase, JobRecord, JobState, MetricValue, Role, Slowdown, Time,
+    AttemptRecord, JobChange, JobPhase, JobRecord, JobState, MetricValue, Slowdown, Time,
 };
 use cohabit_console::format_number;
 use cohabit_console::records::job_sheet::{attempt_span, job_properties, rank_line};
@@ -10,12 +12,13 @@ use cohabit_console::records::progress::value_text;
 use cohabit_console::records::{local_time, progress};
 use jiff::tz::TimeZone;
 
+use super::curves::{Curves, FIELD};
 use super::job_row::JobRow;
 use super::line;
 use super::overview::per_cent_done;
 use super::state_badge::StateBadge;
 use crate::cluster::Cluster;
-use crate::state::{JobAnswer, WebState};
+use crate::state::{AttemptMetrics, JobAnswer, WebState};
 
 /// One job.
 #[derive(Template)]
@@ -29,7 +32,11 @@ pub(crate) struct JobView {
     /// The array that it is, or is a member of.
     pub(crate) array: Option<u64>,
     pub(crate) progress: Option<JobProgress>,
+    /// The present values, where there are no curves.
     pub(crate) metrics: Vec<JobMetric>,
+    pub(crate) curves: Curves,
+    /// The width and height of the field of a curve.
+    pub(crate) field: (u32, u32),
     pub(crate) neighbors: Vec<JobNeighbor>,
     pub(crate) own: Slowdowns,
     pub(crate) properties: Vec<(&'static str, String)>,
@@ -51,7 +58,7 @@ pub(crate) struct JobProgress {
     pub(crate) text: String,
 }
 
-/// The present value of a metric. A curve of its values belongs beside it.
+/// The present value of a metric.
 #[derive(Debug)]
 pub(crate) struct JobMetric {
     pub(crate) name: String,
@@ -89,11 +96,18 @@ pub(crate) struct HistoryLine {
 }
 
 impl JobView {
-    pub(crate) fn new(state: &WebState, cluster: &Cluster, answer: &JobAnswer) -> JobView {
+    pub(crate) fn new(
+        state: &WebState,
+        cluster: &Cluster,
+        answer: &JobAnswer,
+        metrics: &[(u32, Arc<AttemptMetrics>)],
+    ) -> JobView {
         let (job, now) = (&answer.record, cluster.as_of());
         let neighbors = job.sharing_with.iter().filter_map(|id| cluster.jobs.get(*id));
         let events = answer.explanation.history.iter().rev();
-        let metrics = job.progress.iter().flat_map(|progress| &progress.metrics);
+        let curves = Curves::new(job.id, metrics, &state.zone);
+        let reported = job.progress.iter().flat_map(|progress| &progress.metrics);
+        let metrics = reported.filter(|_| curves.charts.is_empty());
         let mut properties = job_properties(job, now, &state.zone);
         properties.iter_mut().for_each(|(_, text)| *text = line(text));
         JobView {
@@ -105,6 +119,8 @@ impl JobView {
             array: (job.array.is_some() || job.id.index.is_some()).then_some(job.id.number),
             progress: JobProgress::of(job, now),
             metrics: metrics.map(|(name, value)| JobMetric::new(name, *value)).collect(),
+            curves,
+            field: FIELD,
             neighbors: neighbors.map(|neighbor| JobNeighbor::new(neighbor, now)).collect(),
             own: Slowdowns::of(job),
             properties,
@@ -121,7 +137,7 @@ impl JobView {
 
 /// The changes that make sense in the job's state, for those who may make them.
 fn change_links(state: &WebState, job: &JobRecord) -> Vec<ChangeLink> {
-    if state.by.role != Role::Admin && state.by.user != job.user {
+    if !state.is_ours(job) {
         return Vec::new();
     }
     let possible = |change: &JobChange| match change {

@@ -3,6 +3,8 @@
 
 pub(crate) mod arrays;
 pub(crate) mod confirmation;
+pub(crate) mod curve_path;
+pub(crate) mod curves;
 pub(crate) mod job;
 pub(crate) mod job_row;
 pub(crate) mod lanes;

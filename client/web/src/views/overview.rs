@@ -1,7 +1,5 @@
 //! The cluster: each device, who sits on it, and how busy it is.
 
-use std::fmt::Write as _;
-
 use askama::Template;
 use cohabit_client::types::{
     DeviceKind, DeviceRecord, Enforcement, JobId, JobPhase, JobRecord, JobState, NodeRecord, NodeState,
@@ -9,6 +7,7 @@ use cohabit_client::types::{
 };
 use cohabit_console::records::short_name::short_name;
 
+use super::curve_path::curve_path;
 use super::line;
 use super::state_badge::StateBadge;
 use crate::cluster::Cluster;
@@ -188,20 +187,8 @@ pub(crate) fn per_cent_done(progress: &Progress) -> Option<u64> {
 
 /// The path of a curve through the minutes, in a field of 60 by 20.
 fn curve(minutes: &[Option<f64>; MINUTES]) -> String {
-    let (mut path, mut is_drawing) = (String::new(), false);
-    for (x, busy) in minutes.iter().enumerate() {
-        let Some(busy) = busy else {
-            is_drawing = false;
-            continue;
-        };
-        let y = 19.0 - busy.clamp(0.0, 1.0) * 18.0;
-        // A minute alone is a short line: a point would not be seen.
-        let step = if is_drawing { format!("L{x} {y:.1}") } else { format!("M{x} {y:.1}h.9") };
-        // Writing to a string does not fail.
-        let _ = write!(path, "{step}");
-        is_drawing = true;
-    }
-    path
+    let place = |(x, busy): (usize, &Option<f64>)| Some((x as f64, 19.0 - (*busy)?.clamp(0.0, 1.0) * 18.0));
+    curve_path(minutes.iter().enumerate().map(place))
 }
 
 #[cfg(test)]
@@ -214,7 +201,7 @@ mod tests {
         minutes[0] = Some(0.0);
         minutes[1] = Some(1.0);
         minutes[3] = Some(0.5);
-        assert_eq!(curve(&minutes), "M0 19.0h.9L1 1.0M3 10.0h.9");
+        assert_eq!(curve(&minutes), "M0.0 19.0h.9L1.0 1.0M3.0 10.0h.9");
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Plain HTTP requests, with every header as the test writes it.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// An answer.
 #[derive(Debug)]
@@ -27,8 +30,35 @@ pub(crate) fn request(
     headers: &[(&str, &str)],
     body: &str,
 ) -> HttpAnswer {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    exchange(connect(port), method, path, headers, body)
+}
+
+/// The same by HTTPS, for the certificate's name `localhost`.
+pub(crate) fn secure_request(
+    tls: &Arc<ClientConfig>,
+    port: u16,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> HttpAnswer {
+    let connection = ClientConnection::new(Arc::clone(tls), "localhost".try_into().unwrap()).unwrap();
+    exchange(StreamOwned::new(connection, connect(port)), method, path, headers, body)
+}
+
+pub(crate) fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+fn exchange(
+    mut stream: impl Read + Write,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> HttpAnswer {
     let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
     for (name, value) in headers {
         text += &format!("{name}: {value}\r\n");

@@ -3,6 +3,8 @@
 mod browser;
 pub(crate) mod http;
 mod pages;
+mod random_requests;
 mod screens;
 mod server;
 mod strangers;
+mod wall;

@@ -80,6 +80,50 @@ async fn a_person_sees_a_job_start_and_cancels_it() {
     browser.until("#offline:not([hidden])").await;
 }
 
+/// A job that reports hostile and odd metrics, and one more step for each line that it reads from the file.
+const REPORTING: &str = r#"
+report() { echo "{\"step\": $1, \"loss\": $2, \"<b>lr</b>\": 0.1}" >> $COHABIT_PROGRESS; }
+report 1 9.0; report 2 NaN; report 3 5.0
+i=3
+while test ! -e "$STOP"; do i=$((i + 1)); report $i 4.$((i % 10)); sleep 0.3; done
+sleep 1000"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_curve_grows_while_its_job_reports() {
+    let Some(browser) = Browser::start().await else { return };
+    let cluster = Cluster::start(&["host:1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let stop = folder.path().join("stop");
+    let job = cluster.submit(&["--env", &format!("STOP={}", stop.display())], REPORTING);
+    cluster.until_state(&job, "RUNNING");
+    let server = WebServer::start(&cluster, &[]);
+    browser.client.goto(&server.entry).await.unwrap();
+    browser.client.goto(&format!("http://{}/jobs/{job}", server.host())).await.unwrap();
+    // Names come in their order: '<' is before letters.
+    browser.until("#chart-2 svg path").await;
+    let name = "document.querySelector('#chart-1 .name').textContent";
+    browser.until_true(&format!("{name} === '<b>lr</b>'")).await;
+    browser.until_true("document.querySelector('#chart-2 p.alarm').textContent.includes('at step 2')").await;
+    browser.until_true("document.querySelector('#chart-2 text.odd').textContent === 'NaN'").await;
+
+    // The page is not loaded again, and what is open stays open.
+    let open = "window.mark = 1; document.getElementById('values-2').open = true; \
+                window.before = document.querySelector('#chart-2 path').getAttribute('d').length";
+    browser.client.execute(open, vec![]).await.unwrap();
+    let grown = "document.querySelector('#chart-2 path').getAttribute('d').length > window.before + 30";
+    browser.until_true(grown).await;
+    browser.until_true("window.mark === 1 && document.getElementById('values-2').open").await;
+    let rows = "document.querySelectorAll('#values-2 tbody tr').length > 5";
+    browser.until_true(rows).await;
+
+    // What does not change is not sent again.
+    std::fs::write(&stop, "").unwrap();
+    let unchanged = "(window.seen ??= []).push(document.querySelector('#chart-2 .figures').textContent) > 30 \
+                     && new Set(window.seen.slice(-30)).size === 1";
+    browser.until_true(unchanged).await;
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
 /// Every page with something on it.
 fn pages(job: &str, array: &str) -> Vec<(&'static str, String)> {
     vec![

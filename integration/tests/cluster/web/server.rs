@@ -2,8 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Stdio};
+use std::sync::Arc;
 
-use super::http::{HttpAnswer, request};
+use rustls::ClientConfig;
+
+use super::http::{HttpAnswer, request, secure_request};
 use crate::kit::Cluster;
 
 /// A running `cohabit web`.
@@ -13,18 +16,25 @@ pub(crate) struct WebServer {
     /// The first address that it printed.
     pub(crate) entry: String,
     pub(crate) port: u16,
+    /// How it is asked by HTTPS; none for plain HTTP.
+    tls: Option<Arc<ClientConfig>>,
 }
 
 impl WebServer {
     /// Starts it with these flags, as the admin unless they name another token.
     pub(crate) fn start(cluster: &Cluster, flags: &[&str]) -> WebServer {
+        WebServer::start_with(cluster, flags, None)
+    }
+
+    /// The same, asked by HTTPS from a client with this configuration.
+    pub(crate) fn start_with(cluster: &Cluster, flags: &[&str], tls: Option<Arc<ClientConfig>>) -> WebServer {
         let mut command = cluster.command(&[&["web", "--listen", "127.0.0.1:0"], flags].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let entry = printed_address(&mut output);
         let port = entry.split(['/', ':']).find_map(|part| part.parse().ok()).unwrap();
-        WebServer { process, output, entry, port }
+        WebServer { process, output, entry, port, tls }
     }
 
     /// The address that it prints when somebody presses Enter.
@@ -44,12 +54,20 @@ impl WebServer {
         assert_eq!((entered.status, entered.header("location")), (303, Some("/")), "{entered:?}");
         let cookie = entered.header("set-cookie").unwrap();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        assert_eq!(cookie.contains("Secure"), self.tls.is_some(), "{cookie}");
         cookie.split(';').next().unwrap().to_owned()
     }
 
     pub(crate) fn get(&self, path: &str, headers: &[(&str, &str)]) -> HttpAnswer {
         let host = self.host();
-        request(self.port, "GET", path, &[&[("Host", host.as_str())], headers].concat(), "")
+        self.send("GET", path, &[&[("Host", host.as_str())], headers].concat())
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpAnswer {
+        match &self.tls {
+            Some(tls) => secure_request(tls, self.port, method, path, headers, ""),
+            None => request(self.port, method, path, headers, ""),
+        }
     }
 
     /// A page, which must be there.
@@ -61,7 +79,8 @@ impl WebServer {
 
     /// A change as our own page asks for it.
     pub(crate) fn post(&self, session: &str, path: &str) -> HttpAnswer {
-        let (host, origin) = (self.host(), format!("http://{}", self.host()));
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let (host, origin) = (self.host(), format!("{scheme}://{}", self.host()));
         let headers = [
             ("Host", host.as_str()),
             ("Cookie", session),
@@ -69,7 +88,7 @@ impl WebServer {
             ("Sec-Fetch-Site", "same-origin"),
             ("Content-Length", "0"),
         ];
-        request(self.port, "POST", path, &headers, "")
+        self.send("POST", path, &headers)
     }
 }
 

@@ -48,10 +48,14 @@ async fn a_token_allows_only_what_its_role_allows() {
     let mut head = TestHead::start().await;
     let error = refusal(&head.endpoint("node-a", Role::Worker, None)).await;
     assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
-    let user = head.endpoint("ada", Role::User, None);
-    let error = connect_worker(&user, hello(), head.worker_service()).await.err().unwrap();
-    assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
-    assert!(error.to_string().contains("'ada' has the role user: use a token for a worker"), "{error}");
+    for (name, role) in [("ada", Role::User), ("wall", Role::Viewer)] {
+        let client = head.endpoint(name, role, None);
+        connect_client(&client).await.unwrap();
+        let error = connect_worker(&client, hello(), head.worker_service()).await.err().unwrap();
+        assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
+        let words = format!("'{name}' has the role {role}: use a token for a worker");
+        assert!(error.to_string().contains(&words), "{error}");
+    }
 
     let admin = head.endpoint("root", Role::Admin, None);
     connect_client(&admin).await.unwrap();

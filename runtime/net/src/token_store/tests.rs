@@ -242,3 +242,23 @@ fn errors_become_refusals_with_the_same_message() {
     assert_eq!(refusal.code, RefusalCode::NotFound);
     assert!(refusal.message.contains("no token named 'ada'"), "{refusal}");
 }
+
+#[test]
+fn a_viewer_has_no_account_and_no_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let new = |account: Option<&str>, node: Option<&str>| NewToken {
+        name: "wall".into(),
+        role: Role::Viewer,
+        account: account.map(Into::into),
+        node: node.map(Into::into),
+        expires_in: None,
+    };
+    let refused = store.create_for(&new(Some("ada"), None), NOW);
+    assert!(matches!(refused, Err(TokenStoreError::AccountOfViewer)), "{refused:?}");
+    let refused = store.create_for(&new(None, Some("w1")), NOW);
+    assert!(matches!(refused, Err(TokenStoreError::NodeOfOtherRole(Role::Viewer))), "{refused:?}");
+    let token = store.create_for(&new(None, None), NOW).unwrap();
+    assert_eq!(open(&folder).verify(&token, NOW), Ok(Principal::new("wall", Role::Viewer)), "from the file");
+    assert_eq!(store.list()[0].runs_as(), None);
+}

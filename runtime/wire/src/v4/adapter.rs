@@ -62,7 +62,7 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
     async fn token(self, context: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
         match request {
             TokenRequest::Create { name, role, account, expires_in } => {
-                let token = NewToken { name, role, account, node: None, expires_in };
+                let token = NewToken { name, role: role.into(), account, node: None, expires_in };
                 self.0.create_token(context, token).await.map(|issued| TokenAnswer::Created(issued.text))
             }
             TokenRequest::List => {

@@ -1,10 +1,11 @@
 //! The first frames of protocol 4, as its golden bytes hold them: its workers have no credential, and its
 //! heads know no recovery mode. Frozen: not a field may change. `crate::hello` converts it.
 
-use cohabit_types::{Principal, WorkerKey};
+use cohabit_types::WorkerKey;
 use serde::{Deserialize, Serialize};
 
 use super::node::Inventory;
+use super::principal::Principal;
 use crate::{Fingerprint, Secret};
 
 /// The body of the first frame of a client or worker.

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use cohabit_types::{
-    self as types, Bytes, ChangeResult, Filter, JobId, JobRef, JobRevision, ModelChoice, Refusal, Role, Span,
-    Time,
+    self as types, Bytes, ChangeResult, Filter, JobId, JobRef, JobRevision, ModelChoice, Refusal, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +11,7 @@ use super::JobSpec;
 use super::jobs::{JobEvent, JobRecord, ListPage};
 use super::node::NodeRecord;
 use super::predictions::DryRun;
+use super::principal::Role;
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,7 +173,7 @@ pub struct TokenRecord {
 impl From<cohabit_types::TokenRecord> for TokenRecord {
     fn from(record: cohabit_types::TokenRecord) -> TokenRecord {
         let cohabit_types::TokenRecord { name, role, account, node: _, created_at, expires_at } = record;
-        TokenRecord { name, role, account, created_at, expires_at }
+        TokenRecord { name, role: role.into(), account, created_at, expires_at }
     }
 }
 

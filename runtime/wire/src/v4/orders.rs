@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use cohabit_types::{
     self as types, Array, AttemptId, Command, Dependency, LaunchMode, ModelDescription, RankId, RankRun,
-    Rendezvous, RetryPolicy, Role, Span, Stop, Time,
+    Rendezvous, RetryPolicy, Span, Stop, Time,
 };
 use serde::{Deserialize, Serialize};
 
 use super::demand::Demand;
 use super::jobs::StopReason;
+use super::principal::Role;
 
 /// Everything the cluster needs to know to run a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -222,7 +223,7 @@ impl From<RunOrder> for types::RunOrder {
             spec: Arc::new(run.spec.into()),
             user: run.user,
             account: run.account,
-            role: run.role,
+            role: run.role.into(),
             nodes: run.nodes,
             world_size: run.world_size,
             rendezvous: run.rendezvous,
@@ -241,7 +242,7 @@ impl From<types::RunOrder> for RunOrder {
             spec: Arc::unwrap_or_clone(run.spec).into(),
             user: run.user,
             account: run.account,
-            role: run.role,
+            role: run.role.into(),
             nodes: run.nodes,
             world_size: run.world_size,
             rendezvous: run.rendezvous,
@@ -295,7 +296,7 @@ mod tests {
             spec: spec.into(),
             user: "ada".into(),
             account: "lovelace".into(),
-            role: Role::User,
+            role: types::Role::User,
             nodes: vec!["node-a".into()],
             world_size: 1,
             rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),

@@ -86,6 +86,7 @@ fn a_worker_stops_what_the_backup_does_not_know_and_its_end_is_not_that_of_anoth
             stopped: Some(StopReason::Superseded),
             progress: None,
             at: test.now,
+            usage: Vec::new(),
         };
         test.event(Event::Report(key(1, 2), report));
         assert!(test.orders().contains(&(key(1, 2), Order::Acknowledge(rank))));

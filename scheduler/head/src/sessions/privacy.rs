@@ -19,12 +19,26 @@ impl ClientSession {
     }
 
     fn sees_fully(&self, record: &JobRecord) -> bool {
-        !self.sees_partly() || record.user == self.by.user
+        !self.sees_partly() || self.owns(&record.user)
+    }
+
+    /// Whether what belongs to this user is its own. A viewer has no jobs: they are of a user whose token had
+    /// its name before.
+    fn owns(&self, user: &str) -> bool {
+        match self.by.role {
+            Role::User | Role::Admin => self.by.user == user,
+            Role::Viewer | Role::Worker => false,
+        }
     }
 
     /// The record as this client may see it.
     fn visible_record(&self, record: JobRecord) -> JobRecord {
-        if self.sees_fully(&record) { record } else { private_record(record) }
+        let record = if self.sees_fully(&record) { record } else { private_record(record) };
+        if self.is_viewer() { viewed_record(record) } else { record }
+    }
+
+    fn is_viewer(&self) -> bool {
+        self.by.role == Role::Viewer
     }
 
     pub(super) fn visible_records(&self, records: Vec<JobRecord>) -> Vec<JobRecord> {
@@ -33,8 +47,10 @@ impl ClientSession {
 
     /// Applications as this client may see them.
     pub(super) fn visible_applications(&self, found: Vec<ApplicationRecord>) -> Vec<ApplicationRecord> {
-        let is_visible = |it: &ApplicationRecord| !self.sees_partly() || it.user == self.by.user;
-        found.into_iter().map(|it| if is_visible(&it) { it } else { private_application(it) }).collect()
+        let is_visible = |it: &ApplicationRecord| !self.sees_partly() || self.owns(&it.user);
+        let visible = |it| if is_visible(&it) { it } else { private_application(it) };
+        let seen = |it| if self.is_viewer() { viewed_application(it) } else { it };
+        found.into_iter().map(visible).map(seen).collect()
     }
 
     /// A page of jobs as this client may see them.
@@ -53,7 +69,7 @@ impl ClientSession {
             return Some(filter);
         }
         let is_own = filter.user.as_ref().is_none_or(|user| *user == self.by.user);
-        is_own.then(|| Filter { user: Some(self.by.user.clone()), ..filter })
+        (is_own && !self.is_viewer()).then(|| Filter { user: Some(self.by.user.clone()), ..filter })
     }
 
     /// The explanation of a job; of a private one, only its state.
@@ -64,7 +80,27 @@ impl ClientSession {
                 return Ok(private_explanation(&record));
             }
         }
+        if self.is_viewer() {
+            return self.viewed_explanation(job).await;
+        }
         self.look_up_explanation(job).await
+    }
+
+    /// Why a job waits or where it runs, for a viewer. How one ended may quote its command, a path or its
+    /// output, and so may the end of an earlier attempt in its history.
+    async fn viewed_explanation(&self, job: JobId) -> Result<Explanation, Refusal> {
+        let record = self.record(job).await?;
+        let sentences = match record.state.is_terminal() || record.attempt > 1 {
+            true => {
+                let state = format!("Job {job} is {} ({}).", record.state, record.reason_code);
+                vec![
+                    state,
+                    "A viewer does not see how its attempts ended: its user and admins do.".to_owned(),
+                ]
+            }
+            false => self.look_up_explanation(job).await?.sentences,
+        };
+        Ok(Explanation { sentences, history: Vec::new() })
     }
 
     /// A dry run in which private jobs have no names.
@@ -118,6 +154,27 @@ fn private_record(record: JobRecord) -> JobRecord {
         revision: record.revision,
         labels: JobLabels::default(),
     }
+}
+
+/// The record without what may hold a secret: the command, directories, files, and sentences that quote them
+/// or the output. A job that has not started yet keeps the sentence that says why it waits.
+fn viewed_record(record: JobRecord) -> JobRecord {
+    let has_started = record.attempt > 0 || record.state.is_terminal();
+    JobRecord {
+        reason: if has_started { record.reason_code.to_string() } else { record.reason },
+        work: String::new(),
+        shell_command: None,
+        workdir: String::new(),
+        code: None,
+        attempts: record.attempts.into_iter().map(private_attempt).collect(),
+        labels: JobLabels { partition: record.labels.partition, ..JobLabels::default() },
+        ..record
+    }
+}
+
+/// The application without what it runs.
+fn viewed_application(application: ApplicationRecord) -> ApplicationRecord {
+    ApplicationRecord { code: None, program: String::new(), ..application }
 }
 
 /// The application without what its user wrote. Every field is named: one that is added has to be decided on

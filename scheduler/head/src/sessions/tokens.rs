@@ -11,7 +11,7 @@ use crate::clock::wall_clock;
 /// What is asked of an admin here.
 const MANAGE: &str = "manage tokens";
 
-/// Makes a token. One for a user expires after this lifetime, unless the request says otherwise.
+/// Makes a token. One for a user or a viewer expires after this lifetime, unless the request says otherwise.
 pub(super) async fn create(
     by: &Principal,
     tokens: TokenStore,
@@ -26,12 +26,13 @@ pub(super) async fn create(
 }
 
 /// How long the token is good for; none if it does not expire. People leave, and their tokens are forgotten:
-/// those of users expire by default. Workers and admins would be locked out in the midst of their work.
+/// those of users and viewers expire by default. Workers and admins would be locked out in the midst of their
+/// work.
 fn lifetime(new: &NewToken, user_lifetime: Option<Span>) -> Option<Span> {
     match (new.expires_in, new.role) {
         (Some(NewToken::FOREVER), _) => None,
         (Some(stated), _) => Some(stated),
-        (None, Role::User) => user_lifetime,
+        (None, Role::User | Role::Viewer) => user_lifetime,
         (None, Role::Worker | Role::Admin) => None,
     }
 }

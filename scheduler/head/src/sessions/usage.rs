@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Figures, GpuTime, JobId, Refusal, RefusalCode, UsagePoint, UsageRecord};
+use cohabit_types::{Figures, GpuTime, JobId, Refusal, RefusalCode, Role, UsagePoint, UsageRecord};
 
 use super::client::ClientSession;
 use crate::driver::Query;
@@ -11,10 +11,11 @@ use crate::driver::Query;
 const MOST_JOBS: usize = 256;
 
 impl ClientSession {
-    /// The figures. Where data is private, users see of others what lists show: not how busy they are.
+    /// The figures. Where data is private, users see of others what lists show: not how busy they are. A
+    /// viewer's token is for screens and exporters, which an admin sets up.
     pub(super) async fn visible_figures(&self) -> Result<Figures, Refusal> {
         let mut figures = self.ask(Query::Figures).await?;
-        if self.sees_partly() {
+        if self.sees_partly() && self.by.role != Role::Viewer {
             for (_, of_user) in figures.users.iter_mut().filter(|(user, _)| **user != self.by.user) {
                 of_user.gpu_time = GpuTime { busy: 0.0, idle: 0.0, ..of_user.gpu_time };
             }

@@ -172,8 +172,12 @@ impl TestHead {
 
     /// A client with a new token of this name.
     pub(crate) async fn user(&self, name: &str) -> TestClient {
-        let new =
-            NewToken { name: name.into(), role: Role::User, account: None, node: None, expires_in: None };
+        self.client_with_role(name, Role::User).await
+    }
+
+    /// A client with a new token of this name and role.
+    pub(crate) async fn client_with_role(&self, name: &str, role: Role) -> TestClient {
+        let new = NewToken { name: name.into(), role, account: None, node: None, expires_in: None };
         let issued = self.admin().await.create_token(new).await.unwrap();
         self.client(issued.text.parse().unwrap()).await.unwrap()
     }

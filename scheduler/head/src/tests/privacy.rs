@@ -57,7 +57,7 @@ async fn end(worker: &TestWorker, rank: RankId) {
 }
 
 /// One of each question that a client can ask, about this job.
-fn questions(job: JobId) -> Vec<Question> {
+pub(super) fn questions(job: JobId) -> Vec<Question> {
     let list = |filter| Question::List { filter: Filter { limit: 10, ..filter } };
     let rank = job.attempt(1).rank(0);
     let new =
@@ -117,7 +117,7 @@ fn questions(job: JobId) -> Vec<Question> {
 }
 
 /// The whole answer as text. A question that is new does not compile here: add it to `questions` as well.
-async fn answer(client: &TestClient, question: Question) -> String {
+pub(super) async fn answer(client: &TestClient, question: Question) -> String {
     let head = &client.head;
     let long = cohabit_net::context_for(Span::from_secs(60));
     match question {

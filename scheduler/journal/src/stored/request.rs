@@ -23,6 +23,7 @@ pub(crate) enum StoredRole {
     Worker,
     User,
     Admin,
+    Viewer,
 }
 
 #[derive(Serialize, Deserialize)]

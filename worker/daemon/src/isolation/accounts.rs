@@ -150,7 +150,7 @@ fn allow_root(name: &str, role: Role, root_jobs: RootJobs) -> Result<(), Account
     match (role, root_jobs) {
         (Role::Admin, RootJobs::OfAdmins) => Ok(()),
         (Role::Admin, RootJobs::Never) => Err(AccountError::NoRootJobs(name.to_owned())),
-        (Role::User | Role::Worker, _) => Err(AccountError::NotAdmin(name.to_owned())),
+        (Role::User | Role::Worker | Role::Viewer, _) => Err(AccountError::NotAdmin(name.to_owned())),
     }
 }
 

@@ -17,13 +17,17 @@ pub(super) fn check(tokens: &[TokenRecord], now: Time) -> Vec<Finding> {
 
 /// Tokens of people who left work on until somebody remembers them.
 fn lasting(tokens: &[TokenRecord]) -> Finding {
-    let of_users = tokens.iter().filter(|token| token.role == Role::User && token.expires_at.is_none());
-    let names = listed(of_users.map(|token| token.name.as_str()));
+    let belongs_to_a_person = |role| match role {
+        Role::User | Role::Viewer => true,
+        Role::Worker | Role::Admin => false,
+    };
+    let lasting = tokens.iter().filter(|token| belongs_to_a_person(token.role) && token.expires_at.is_none());
+    let names = listed(lasting.map(|token| token.name.as_str()));
     match names.is_empty() {
-        true => Finding::ok(LASTING, "every token of a user expires"),
+        true => Finding::ok(LASTING, "every token of a user or viewer expires"),
         false => Finding::warning(
             LASTING,
-            format!("these tokens of users never expire: {names}"),
+            format!("these tokens of users and viewers never expire: {names}"),
             "revoke those that nobody needs, and create others with --expires",
         ),
     }
