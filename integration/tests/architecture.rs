@@ -106,8 +106,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-head",
         ],
     ),
-    ("cohabit-web", &["cohabit-client", "cohabit-console"]),
-    ("cohabit-export", &["cohabit-client"]),
+    ("cohabit-http", &[]),
+    ("cohabit-web", &["cohabit-client", "cohabit-console", "cohabit-http"]),
+    ("cohabit-export", &["cohabit-client", "cohabit-http"]),
     ("cohabit-notify", &["cohabit-client", "cohabit-console", "cohabit-settings"]),
     ("cohabit-training", &[]),
     (

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use cohabit_client::types::Role;
+use cohabit_http::TlsFileError;
 
 /// Why the pages cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +31,8 @@ pub enum WebError {
         role: Role,
     },
     /// The certificate or its key cannot be used.
-    #[error("{flag} {}: {why}", file.display())]
-    TlsFile {
-        /// The flag that names the file.
-        flag: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What is wrong, and what to do.
-        why: String,
-    },
+    #[error(transparent)]
+    TlsFile(#[from] TlsFileError),
     /// The port is taken, or the system refuses it.
     #[error("cannot listen on {address}: {source}; another port is --listen 127.0.0.1:0, which takes any")]
     Listen {

@@ -11,8 +11,7 @@
 //! | `cluster` | what is known of the cluster, kept up to date at the cost of what changed |
 //! | `views` | what each page shows, as texts and numbers; `templates/` turns it into HTML |
 //! | `routes` | which request gets which view, and the changes of jobs |
-//! | `server` | connections and their limits |
-//! | `tls` | certificate and key, where other machines reach the pages |
+//! | `server` | where the pages are served, and to whom |
 //!
 //! Nothing here decides about jobs or keeps anything on the disk. Start reading at `routes/mod.rs`.
 
@@ -25,9 +24,9 @@ mod error;
 mod routes;
 mod server;
 mod state;
-mod tls;
 mod views;
+
+pub use cohabit_http::TlsFiles;
 
 pub use self::error::WebError;
 pub use self::server::{EntryAddresses, WebOptions, WebServer};
-pub use self::tls::TlsFiles;

@@ -1,39 +1,25 @@
-//! Connections and their limits.
+//! Where the pages are served, and to whom.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_client::Client;
 use cohabit_client::types::{Principal, Role};
-use hyper::rt::{Read, Write};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use cohabit_http::{HttpLimits, TlsFiles, TlsIdentity, host_text, serve};
+use tokio::net::TcpListener;
 
 use crate::WebError;
 use crate::cluster::upstream::follow;
 use crate::routes::router;
 use crate::state::WebState;
-use crate::tls::{TlsFiles, TlsIdentity, host_text};
 
-/// Connections at once; others are closed. A browser opens six.
-const MOST_CONNECTIONS: usize = 256;
-/// How long a request may take to arrive, and a connection may be idle.
-const HEADERS_WITHIN: Duration = Duration::from_secs(15);
-/// The largest head of a request.
-const LARGEST_HEAD: usize = 16 * 1_024;
-const MOST_HEADERS: usize = 64;
-/// A connection ends after this time, and its last answer has to be taken within this one.
-const LONGEST_CONNECTION: Duration = Duration::from_secs(600);
-const LAST_ANSWER: Duration = Duration::from_secs(60);
-/// The pause after a connection could not be accepted, because there are no file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A browser opens six connections.
+const LIMITS: HttpLimits = HttpLimits {
+    connections: 256,
+    headers_within: Duration::from_secs(15),
+    longest_connection: Duration::from_secs(600),
+};
 
 /// How the pages are served.
 #[derive(Debug, Clone)]
@@ -79,7 +65,7 @@ impl WebServer {
             return Err(WebError::WithoutTls(listen));
         }
         let tls = match tls {
-            Some(files) => Some(read_identity(files).await?),
+            Some(files) => Some(Arc::new(TlsIdentity::load(files).await?)),
             None => None,
         };
         let by = client.accepted().await?.by;
@@ -113,7 +99,7 @@ impl WebServer {
         tokio::select! {
             () = shutdown => {}
             () = upstream => {}
-            () = accept(listener, state) => {}
+            () = serve(listener, router(Arc::clone(&state)), state.tls.clone(), LIMITS) => {}
         }
     }
 }
@@ -129,12 +115,6 @@ impl EntryAddresses {
     }
 }
 
-async fn read_identity(files: TlsFiles) -> Result<TlsIdentity, WebError> {
-    let (flag, file) = ("--tls-cert", files.certificate.clone());
-    let read = spawn_blocking(move || TlsIdentity::read(&files)).await;
-    read.unwrap_or_else(|error| Err(WebError::TlsFile { flag, file, why: error.to_string() }))
-}
-
 /// Other machines reach only what a viewer may do.
 fn check_reach(listen: SocketAddr, by: &Principal) -> Result<(), WebError> {
     let may_be_reached = match by.role {
@@ -144,62 +124,5 @@ fn check_reach(listen: SocketAddr, by: &Principal) -> Result<(), WebError> {
     match may_be_reached {
         true => Ok(()),
         false => Err(WebError::NotViewer { address: listen, user: by.user.clone(), role: by.role }),
-    }
-}
-
-async fn accept(listener: TcpListener, state: Arc<WebState>) {
-    let router = router(Arc::clone(&state));
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::debug!("a connection was closed: there are too many");
-            continue;
-        };
-        let (router, state) = (router.clone(), Arc::clone(&state));
-        connections.spawn(async move {
-            serve_stream(stream, &state, router).await;
-            drop(place);
-        });
-    }
-}
-
-async fn serve_stream(stream: TcpStream, state: &WebState, router: axum::Router) {
-    let Some(tls) = &state.tls else {
-        return serve_connection(TokioIo::new(stream), router).await;
-    };
-    match timeout(HEADERS_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve_connection(TokioIo::new(stream), router).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a connection did not begin with TLS"),
-        Err(_) => tracing::debug!("a connection sent no TLS handshake in time"),
-    }
-}
-
-async fn serve_connection(stream: impl Read + Write + Unpin, router: axum::Router) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
-        .max_buf_size(LARGEST_HEAD)
-        .max_headers(MOST_HEADERS)
-        .serve_connection(stream, TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
-    if let Ok(result) = timeout(LONGEST_CONNECTION, connection.as_mut()).await {
-        trace_end(result);
-        return;
-    }
-    connection.as_mut().graceful_shutdown();
-    if let Ok(result) = timeout(LAST_ANSWER, connection).await {
-        trace_end(result);
-    }
-}
-
-fn trace_end(result: Result<(), hyper::Error>) {
-    if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended");
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_client::types::{
-    AttemptId, AttemptRecord, Explanation, Filter, JobId, JobRecord, Principal, Role, Time,
+    AttemptId, AttemptRecord, Explanation, Filter, JobId, JobRecord, Principal, Role, Time, UsageRecord,
 };
 use cohabit_client::{Client, Error};
+use cohabit_http::TlsIdentity;
 use futures::future::join_all;
 use jiff::tz::TimeZone;
 use tokio::sync::{Semaphore, watch};
@@ -17,7 +18,6 @@ use crate::cluster::Cluster;
 use crate::cluster::answer_cache::{AnswerCache, AnswerError};
 use crate::cluster::metric_digest::SeriesDigest;
 use crate::cluster::viewers::Viewers;
-use crate::tls::TlsIdentity;
 
 /// Logs that are followed at once, over all tabs.
 const MOST_LOG_FOLLOWERS: usize = 32;
@@ -42,7 +42,7 @@ pub(crate) struct WebState {
     /// The port that browsers come to.
     pub(crate) port: u16,
     /// None if pages travel as plain HTTP.
-    pub(crate) tls: Option<TlsIdentity>,
+    pub(crate) tls: Option<Arc<TlsIdentity>>,
     pub(crate) zone: TimeZone,
     pub(crate) entry: EntryKeys,
     pub(crate) cluster: Arc<watch::Sender<Cluster>>,
@@ -87,10 +87,12 @@ impl AttemptMetrics {
 pub(crate) struct JobAnswer {
     pub(crate) record: JobRecord,
     pub(crate) explanation: Explanation,
+    /// What it did with its GPUs.
+    pub(crate) usage: Vec<UsageRecord>,
 }
 
 impl WebState {
-    pub(crate) fn new(client: Client, by: Principal, port: u16, tls: Option<TlsIdentity>) -> WebState {
+    pub(crate) fn new(client: Client, by: Principal, port: u16, tls: Option<Arc<TlsIdentity>>) -> WebState {
         WebState {
             client,
             by,
@@ -141,7 +143,9 @@ impl WebState {
         let ask = async {
             let mut records = self.client.show(&[job]).await?;
             let record = records.pop().ok_or_else(|| missing("the record of the job"))?;
-            Ok(JobAnswer { record, explanation: self.client.explain(job).await? })
+            let (explanation, usage) =
+                tokio::try_join!(self.client.explain(job), self.client.usage(vec![job]))?;
+            Ok(JobAnswer { record, explanation, usage })
         };
         self.explanations.get(job, ask).await
     }

@@ -222,6 +222,11 @@ fn listed<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// The step that an attempt has not reported, in words.
+fn next_step(after: Option<u64>) -> String {
+    after.map_or("a first step".to_owned(), |step| format!("a step after step {step}"))
+}
+
 impl fmt::Display for JobEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -252,9 +257,7 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} {}", attempt.attempt, change_of_share(*from, *to, why))
             }
             JobEventKind::Stalled { attempt, quiet_for, step } => {
-                let since =
-                    step.map_or("a first step".to_owned(), |step| format!("a step after step {step}"));
-                write!(f, "attempt {} stalled: {quiet_for} without {since}", attempt.attempt)
+                write!(f, "attempt {} stalled: {quiet_for} without {}", attempt.attempt, next_step(*step))
             }
             JobEventKind::Idle { attempt: AttemptId { attempt, .. }, quiet_for, .. } => {
                 write!(f, "attempt {attempt} has left its GPUs idle for {quiet_for}")

@@ -11,12 +11,19 @@ use super::daemons::LoggingArguments;
 // Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Address of this machine to serve the metrics on
+    /// Address to serve the metrics on: one that other machines reach needs --tls-cert, --tls-key and
+    /// --scrape-token-file
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9470")]
     pub(crate) listen: SocketAddr,
     /// File with the bearer token that scrapers have to send [default: any account of this machine may read]
     #[arg(long, value_name = "FILE")]
     pub(crate) scrape_token_file: Option<PathBuf>,
+    /// Certificate, as PEM, with those between it and its authority: metrics are served by HTTPS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, as PEM; nobody else may read the file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

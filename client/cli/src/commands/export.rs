@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use cohabit_client::Client;
 use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_export::{ExportError, ExportOptions, ExportServer};
+use cohabit_export::{ExportError, ExportOptions, ExportServer, TlsFiles};
 
 use crate::arguments::ExportArguments;
 use crate::config::Settings;
@@ -21,11 +21,13 @@ pub(super) fn export(arguments: ExportArguments) -> Result<ExitCode, CommandErro
     daemon::start_logging(&settings)?;
     // A head that is not there yet is waited for: scrapes fail meanwhile.
     let client = Client::disconnected(resolve_endpoint(&settings)?);
-    let options = ExportOptions { listen: arguments.listen, token };
+    let tls = arguments.tls_cert.zip(arguments.tls_key);
+    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+    let options = ExportOptions { listen: arguments.listen, token, tls };
     daemon::run(async move {
         let mut signals = ShutdownSignals::watch()?;
         let server = ExportServer::bind(options, client).await.map_err(failure)?;
-        output::print_text(&format!("Serving metrics on http://{}/metrics\n", server.address()))?;
+        output::print_text(&format!("Serving metrics on {}\n", server.url()))?;
         server.serve(async move { signals.wait().await }).await;
         Ok(())
     })
@@ -49,7 +51,8 @@ fn read_token(path: &Path) -> Result<String, CommandError> {
 
 fn failure(error: ExportError) -> CommandError {
     let kind = match &error {
-        ExportError::NotLoopback(_) => CommandErrorKind::Usage,
+        ExportError::Open(_) => CommandErrorKind::Usage,
+        ExportError::TlsFile(_) => CommandErrorKind::Configuration,
         ExportError::Listen { .. } => CommandErrorKind::InputOutput,
     };
     CommandError::new(kind, error.to_string())

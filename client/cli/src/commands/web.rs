@@ -72,7 +72,7 @@ fn failure(error: WebError) -> CommandError {
         WebError::WithoutTls(_) | WebError::NotViewer { .. } => {
             CommandError::new(CommandErrorKind::Usage, message)
         }
-        WebError::TlsFile { .. } => CommandError::new(CommandErrorKind::Configuration, message),
+        WebError::TlsFile(_) => CommandError::new(CommandErrorKind::Configuration, message),
         WebError::Listen { .. } => CommandError::new(CommandErrorKind::InputOutput, message),
     }
 }

@@ -107,7 +107,7 @@ fn tables_and_sheets_of_jobs_show_codes_of_characters_that_are_not_visible() {
                 jobs_table(&[job(record.clone(), text)], columns, at(100), &TimeZone::UTC, SCREEN)
             });
         }
-        assert_printable(|text| job_sheet(&job(record.clone(), text), at(100), &TimeZone::UTC));
+        assert_printable(|text| job_sheet(&job(record.clone(), text), &[], at(100), &TimeZone::UTC));
     }
 }
 

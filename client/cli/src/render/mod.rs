@@ -22,6 +22,7 @@ mod silence;
 pub(crate) mod states;
 pub(crate) mod tasks_table;
 pub(crate) mod tokens_table;
+pub(crate) mod usage_documents;
 
 pub(crate) use self::silence::role;
 #[cfg(feature = "demo")]

@@ -92,7 +92,7 @@ fn colours_are_used_only_on_screens_that_show_them() {
 #[test]
 fn a_sheet_shows_a_job_in_full() {
     let sheets =
-        [running(), failed(), array(), pending()].map(|job| job_sheet(&job, at(100), &TimeZone::UTC));
+        [running(), failed(), array(), pending()].map(|job| job_sheet(&job, &[], at(100), &TimeZone::UTC));
     insta::assert_snapshot!("show", sheets.join("\n"));
 }
 

@@ -2,11 +2,12 @@
 
 use cohabit_types::{
     AttemptRecord, Bytes, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
-    OutputFiles, RankRecord, Share, Span, Spread, Time, counted,
+    OutputFiles, RankRecord, Share, Span, Spread, Time, UsageRecord, counted,
 };
 use jiff::tz::TimeZone;
 
 use super::expected_times::{end, run_time};
+use super::gpu_usage::attempt_usage;
 use super::job_cells::{gpus, runtime};
 use super::parameters::entry_text;
 use super::progress::{progress_text, silence};
@@ -16,9 +17,9 @@ use crate::{format_number, printable_line};
 /// A property of a job: its heading and a text.
 pub type JobProperty = (&'static str, String);
 
-/// One line per property: a heading and a text.
+/// One line per property: a heading and a text. `usage` is what the job did with its GPUs.
 #[must_use]
-pub fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
+pub fn job_sheet(job: &JobRecord, usage: &[UsageRecord], now: Time, zone: &TimeZone) -> String {
     let mut lines = vec![format!("job {} {} {}", job.id, job.name, job.state)];
     let line = |(heading, text): JobProperty| format!("  {:<13}{text}", format!("{heading}:"));
     lines.extend(job_properties(job, now, zone).into_iter().map(line));
@@ -26,6 +27,8 @@ pub fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
         lines.push(format!("  attempt {}: {}", attempt.attempt, attempt_span(attempt, zone)));
         let ranks = attempt.ranks.iter().enumerate();
         lines.extend(ranks.map(|(number, rank)| format!("    rank {number} {}", rank_line(rank))));
+        let usage = attempt_usage(usage, job.id.attempt(attempt.attempt));
+        lines.extend(usage.map(|usage| format!("    GPU use: {usage}")));
     }
     lines.iter().map(|line| printable_line(line).into_owned() + "\n").collect()
 }

@@ -4,6 +4,7 @@
 
 pub mod change_results;
 pub mod expected_times;
+pub mod gpu_usage;
 pub mod job_cells;
 pub mod job_sheet;
 pub mod parameters;

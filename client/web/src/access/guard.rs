@@ -1,23 +1,22 @@
 //! The checks of each request, before any route sees it.
 //!
 //! `Host` has to name this machine, or a name that an attacker points at it would do (DNS rebinding); with a
-//! certificate, the names in it do, too. A
-//! change has to come from a page of ours: the browser says so in `Sec-Fetch-Site` and `Origin`, which no
-//! script of another page can set. Everything but the door and the assets needs a session.
+//! certificate, the names in it do, too. A change has to come from a page of ours: the browser says so in
+//! `Sec-Fetch-Site` and `Origin`, which no script of another page can set. Everything but the door and the
+//! assets needs a session.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING};
+use axum::http::header::{CONTENT_LENGTH, COOKIE, HeaderName, ORIGIN, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use cohabit_http::{TlsIdentity, host_of_this_machine};
 
 use crate::routes::failure;
 use crate::state::WebState;
-use crate::tls::TlsIdentity;
 
 /// The name of the cookie. The port is part of it: cookies do not tell ports of one machine apart.
 pub(crate) fn cookie_name(port: u16) -> String {
@@ -31,7 +30,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Passes a request on, or refuses it.
 pub(crate) async fn check(State(state): State<Arc<WebState>>, request: Request, next: Next) -> Response {
-    let refused = checked_host(request.headers(), state.tls.as_ref())
+    let refused = checked_host(request.headers(), state.tls.as_deref())
         .and_then(|host| check_origin(request.method(), request.headers(), state.scheme(), host))
         .and_then(|()| check_size(request.headers()))
         .and_then(|()| check_session(&state, &request));
@@ -43,29 +42,12 @@ pub(crate) async fn check(State(state): State<Arc<WebState>>, request: Request, 
 
 type Refused = (StatusCode, &'static str);
 
-/// The `Host` of the request, if it names this machine; the port may be that of an SSH tunnel.
+/// The `Host` of the request, if it names this machine.
 fn checked_host<'a>(headers: &'a HeaderMap, tls: Option<&TlsIdentity>) -> Result<&'a str, Refused> {
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
-    host.filter(|host| names_this_machine(host, tls)).ok_or((
+    host_of_this_machine(headers, tls).ok_or((
         StatusCode::FORBIDDEN,
         "The request is for another host. Open the address that `cohabit web` printed.",
     ))
-}
-
-fn names_this_machine(host: &str, tls: Option<&TlsIdentity>) -> bool {
-    let (name, port) = match host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
-        Some((name, port)) => (name, Some(port)),
-        None => (host, None),
-    };
-    let is_port = |port: &str| !port.starts_with('+') && port.parse::<u16>().is_ok();
-    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    let is_ours = match address.parse() {
-        Ok(IpAddr::V4(address)) => address == Ipv4Addr::LOCALHOST,
-        Ok(IpAddr::V6(address)) => address == Ipv6Addr::LOCALHOST && name.starts_with('['),
-        Err(_) => name == "localhost",
-    };
-    (is_ours || tls.is_some_and(|tls| tls.is_for(address))) && port.is_none_or(is_port)
 }
 
 /// Whether a change comes from a page of ours; other requests change nothing.
@@ -122,34 +104,6 @@ fn session_of(headers: &HeaderMap, port: u16) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_names_of_this_machine_are_ours() {
-        for host in ["127.0.0.1", "127.0.0.1:7071", "localhost", "localhost:8080", "[::1]", "[::1]:7071"] {
-            assert!(names_this_machine(host, None), "{host}");
-        }
-        let others = [
-            "",
-            "evil.example",
-            "evil.example:7071",
-            "127.0.0.1.evil.example",
-            "127.0.0.2",
-            "0.0.0.0:7071",
-            "localhost.",
-            "LOCALHOST",
-            "::1",
-            "[::1",
-            "127.0.0.1:",
-            "127.0.0.1:x",
-            "127.0.0.1:+1",
-            "127.0.0.1:70711",
-            "user@127.0.0.1",
-            "[::ffff:127.0.0.1]:1",
-        ];
-        for host in others {
-            assert!(!names_this_machine(host, None), "{host}");
-        }
-    }
 
     #[test]
     fn a_change_needs_our_origin() {

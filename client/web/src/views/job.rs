@@ -7,6 +7,7 @@ use cohabit_client::types::{
     AttemptRecord, JobChange, JobPhase, JobRecord, JobState, MetricValue, Slowdown, Time,
 };
 use cohabit_console::format_number;
+use cohabit_console::records::gpu_usage::attempt_usage;
 use cohabit_console::records::job_sheet::{attempt_span, job_properties, rank_line};
 use cohabit_console::records::progress::value_text;
 use cohabit_console::records::{local_time, progress};
@@ -86,6 +87,8 @@ pub(crate) struct AttemptView {
     pub(crate) number: u32,
     pub(crate) span: String,
     pub(crate) ranks: Vec<String>,
+    /// What it did with its GPUs.
+    pub(crate) usage: Option<String>,
 }
 
 /// Something that happened to it.
@@ -106,6 +109,10 @@ impl JobView {
         let neighbors = job.sharing_with.iter().filter_map(|id| cluster.jobs.get(*id));
         let events = answer.explanation.history.iter().rev();
         let curves = Curves::new(job.id, metrics, &state.zone);
+        let attempts = job.attempts.iter().rev();
+        let attempts = attempts.map(|it| {
+            AttemptView::new(it, attempt_usage(&answer.usage, job.id.attempt(it.attempt)), &state.zone)
+        });
         let reported = job.progress.iter().flat_map(|progress| &progress.metrics);
         let metrics = reported.filter(|_| curves.charts.is_empty());
         let mut properties = job_properties(job, now, &state.zone);
@@ -124,7 +131,7 @@ impl JobView {
             neighbors: neighbors.map(|neighbor| JobNeighbor::new(neighbor, now)).collect(),
             own: Slowdowns::of(job),
             properties,
-            attempts: job.attempts.iter().rev().map(|it| AttemptView::new(it, &state.zone)).collect(),
+            attempts: attempts.collect(),
             history: events
                 .map(|event| HistoryLine {
                     at: local_time(event.at, &state.zone),
@@ -207,11 +214,12 @@ impl Slowdowns {
 }
 
 impl AttemptView {
-    fn new(attempt: &AttemptRecord, zone: &TimeZone) -> AttemptView {
+    fn new(attempt: &AttemptRecord, usage: Option<String>, zone: &TimeZone) -> AttemptView {
         AttemptView {
             number: attempt.attempt,
             span: line(&attempt_span(attempt, zone)),
             ranks: attempt.ranks.iter().map(|rank| line(&rank_line(rank))).collect(),
+            usage,
         }
     }
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::server::Exporter;
 use crate::gpus::kit::GpuCluster;
 use crate::kit::{Cluster, say, until};
+use crate::web::wall::certificate;
 
 /// Whether Prometheus and its tool are installed.
 fn has_prometheus() -> bool {
@@ -53,12 +54,13 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    fn start(folder: &Path, exporter: &Exporter) -> Prometheus {
+    /// `secured` has what it needs besides the address of the target.
+    fn start(folder: &Path, exporter: &Exporter, secured: &str) -> Prometheus {
         let rules = documents().join("alerts.yml");
         let config = folder.join("prometheus.yml");
         let text = format!(
             "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: [{}]\nscrape_configs:\n  - job_name: \
-             cohabit\n    honor_labels: true\n    static_configs:\n      - targets: ['127.0.0.1:{}']\n",
+             cohabit\n    honor_labels: true\n{secured}    static_configs:\n      - targets: ['127.0.0.1:{}']\n",
             rules.display(),
             exporter.port
         );
@@ -110,7 +112,7 @@ fn a_real_prometheus_scrapes_the_cluster_and_the_board_has_data() {
     }
     let gpus = busy_cluster();
     let exporter = Exporter::start(&gpus.cluster, &[]);
-    let prometheus = Prometheus::start(gpus.cluster.folder(), &exporter);
+    let prometheus = Prometheus::start(gpus.cluster.folder(), &exporter, "");
     until("two jobs run, as Prometheus sees it", || {
         let runs = prometheus.query("sum(cohabit_jobs{state=\"RUNNING\"}) == 2");
         !runs.is_empty()
@@ -129,6 +131,27 @@ fn a_real_prometheus_scrapes_the_cluster_and_the_board_has_data() {
     for name in board_queries().iter().flat_map(|query| names(query)).chain(names(&alerts)) {
         assert!(text.contains(&format!("\n{name}")), "{name} is not exported");
     }
+}
+
+#[test]
+fn a_real_prometheus_scrapes_by_https_with_its_token() {
+    if !has_prometheus() {
+        return;
+    }
+    let cluster = Cluster::start(&["host:1"]);
+    let (certificate, key, _) = certificate(&cluster);
+    let (head, viewer) =
+        (cluster.address(), cluster.token("viewer.token", &["--role", "viewer", "--name", "prometheus"]));
+    let secret = cluster.path("scrape.token");
+    fs::write(&secret, "s3cret").unwrap();
+    let flags = ["--head", &head, "--token-file", &viewer, "--tls-cert", &certificate, "--tls-key", &key];
+    let exporter = Exporter::start(&cluster, &[&flags[..], &["--scrape-token-file", &secret]].concat());
+    let secured = format!(
+        "    scheme: https\n    tls_config: {{ ca_file: {certificate} }}\n    authorization: {{ credentials_file: {secret} }}\n"
+    );
+    let prometheus = Prometheus::start(cluster.folder(), &exporter, &secured);
+    until("the target is up", || !prometheus.query("up{job=\"cohabit\"} == 1").is_empty());
+    assert_eq!(prometheus.query("sum(cohabit_links) == 1").len(), 1, "a viewer sees the figures");
 }
 
 #[test]

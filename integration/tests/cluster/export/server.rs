@@ -18,8 +18,9 @@ impl Exporter {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("Serving metrics on http://127.0.0.1:").unwrap();
-        let port = address.strip_suffix("/metrics").unwrap().parse().unwrap();
+        let url =
+            line.trim().strip_prefix("Serving metrics on http").and_then(|it| it.strip_suffix("/metrics"));
+        let port = url.unwrap().rsplit_once(':').unwrap().1.parse().unwrap();
         Exporter { process, port }
     }
 

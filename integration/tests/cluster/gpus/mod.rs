@@ -14,3 +14,4 @@ pub(crate) mod kit;
 mod limits;
 mod restarts;
 mod sharing;
+mod usage;

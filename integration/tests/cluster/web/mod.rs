@@ -7,4 +7,4 @@ mod random_requests;
 mod screens;
 mod server;
 mod strangers;
-mod wall;
+pub(crate) mod wall;

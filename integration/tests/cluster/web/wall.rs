@@ -14,7 +14,7 @@ use super::server::WebServer;
 use crate::kit::{Cluster, until};
 
 /// A certificate for this machine with its key as files, and a client that trusts it.
-fn certificate(cluster: &Cluster) -> (String, String, Arc<ClientConfig>) {
+pub(crate) fn certificate(cluster: &Cluster) -> (String, String, Arc<ClientConfig>) {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
     let (certificate, key) = (cluster.path("wall.crt"), cluster.path("wall.key"));

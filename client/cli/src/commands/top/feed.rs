@@ -76,7 +76,9 @@ pub(super) async fn send_sheets(client: Client, job: JobId, to: Sender<TopNews>)
 async fn fetch_sheet(client: &Client, job: JobId) -> Result<Vec<String>, CommandError> {
     let explanation = client.explain(job).await?;
     let record = client.job(job).record().await?;
-    let sheet = job_sheet(&record, now(), &TimeZone::system());
+    // The sheet is worth showing without it.
+    let usage = client.usage(vec![record.id]).await.unwrap_or_default();
+    let sheet = job_sheet(&record, &usage, now(), &TimeZone::system());
     let sentences = explanation.sentences.into_iter().chain([String::new()]);
     Ok(sentences.chain(sheet.lines().map(str::to_owned)).collect())
 }

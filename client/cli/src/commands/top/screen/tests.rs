@@ -77,7 +77,7 @@ fn the_overview_is_reviewed_on_two_sizes_of_screens() {
 #[test]
 fn the_pages_of_a_job_are_reviewed() {
     let job = running();
-    let sheet = job_sheet(&job, at(100), &TimeZone::UTC).lines().map(str::to_owned).collect();
+    let sheet = job_sheet(&job, &[], at(100), &TimeZone::UTC).lines().map(str::to_owned).collect();
     let mut state = TopState { page: TopPage::Sheet(job.id), ..TopState::default() };
     let page = JobPage::Sheet(job.id, sheet);
     insta::assert_snapshot!("top_sheet_80", drawn_at((80, 24), &sample(), Some(&page), &mut state, at(100)));

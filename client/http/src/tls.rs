@@ -1,4 +1,4 @@
-//! TLS for pages that other machines reach: a wall screen has a certificate of the site, not of the cluster.
+//! TLS for what other machines reach: it has a certificate of the site, not of the cluster.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,10 +14,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
 use rustls::{Error, ServerConfig};
 use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-use crate::WebError;
 
 /// The largest file that is read: a chain of certificates is a few KiB.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -31,22 +30,41 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// The certificate or its key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag} {}: {why}", file.display())]
+pub struct TlsFileError {
+    /// The flag that names the file.
+    flag: &'static str,
+    /// The file.
+    file: PathBuf,
+    /// What is wrong, and what to do.
+    why: String,
+}
+
 /// A certificate with its key, ready to accept connections.
 #[derive(Debug)]
-pub(crate) struct TlsIdentity {
+pub struct TlsIdentity {
     config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
 }
 
 impl TlsIdentity {
-    /// Reads both files. Blocks on the disk.
+    /// Reads both files.
     ///
     /// # Errors
     /// When a file cannot be read, holds something else or too much, others may read the key, or the key
     /// belongs to another certificate.
-    pub(crate) fn read(files: &TlsFiles) -> Result<TlsIdentity, WebError> {
+    pub async fn load(files: TlsFiles) -> Result<TlsIdentity, TlsFileError> {
+        let file = files.certificate.clone();
+        let read = spawn_blocking(move || TlsIdentity::read(&files)).await;
+        read.unwrap_or_else(|error| Err(TlsFileError { flag: "--tls-cert", file, why: error.to_string() }))
+    }
+
+    /// The same. Blocks on the disk.
+    fn read(files: &TlsFiles) -> Result<TlsIdentity, TlsFileError> {
         let TlsFiles { certificate: certificate_file, key: key_file } = files;
-        let problem = |file: &Path, flag, why: String| WebError::TlsFile { flag, file: file.to_owned(), why };
+        let problem = |file: &Path, flag, why: String| TlsFileError { flag, file: file.to_owned(), why };
         let of_certificate = |why| problem(certificate_file, "--tls-cert", why);
         let of_key = |why| problem(key_file, "--tls-key", why);
         let pem = open(certificate_file).and_then(read).map_err(|error| of_certificate(error.to_string()))?;
@@ -77,7 +95,8 @@ impl TlsIdentity {
     }
 
     /// Whether the certificate is for this name or address of a host.
-    pub(crate) fn is_for(&self, host: &str) -> bool {
+    #[must_use]
+    pub fn is_for(&self, host: &str) -> bool {
         let (Ok(certificate), Ok(name)) =
             (ParsedCertificate::try_from(&self.certificate), ServerName::try_from(host))
         else {
@@ -93,7 +112,8 @@ impl TlsIdentity {
 
     /// The host in the addresses that are printed: that which is listened on, or a name of this machine where
     /// that is every address.
-    pub(crate) fn public_host(&self, listen: IpAddr) -> String {
+    #[must_use]
+    pub fn public_host(&self, listen: IpAddr) -> String {
         if !listen.is_unspecified() {
             return host_text(listen);
         }
@@ -103,7 +123,8 @@ impl TlsIdentity {
 }
 
 /// An address as it stands in a URL.
-pub(crate) fn host_text(address: IpAddr) -> String {
+#[must_use]
+pub fn host_text(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),

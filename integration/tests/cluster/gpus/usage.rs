@@ -1,0 +1,31 @@
+//! What jobs do with their GPUs: measured by the worker, kept by the head.
+
+use serde_json::Value;
+
+use super::kit::GpuCluster;
+use crate::kit::until;
+
+#[test]
+fn what_a_job_does_with_its_gpu_is_measured_and_kept() {
+    let mut gpus = GpuCluster::with(1, &[], |gpu| gpu.utilization = 80);
+    let job = gpus.submit_endless(&["--gpus", "1"]);
+    let usage = |gpus: &GpuCluster| -> Vec<Value> {
+        gpus.cluster.json(&["show", &job])["usage"].as_array().unwrap().clone()
+    };
+    until("the head hears what the running job does", || {
+        usage(&gpus).first().is_some_and(|it| it["live"] == true)
+    });
+    gpus.cluster.ok(&["cancel", &job]);
+    gpus.cluster.until_state(&job, "CANCELLED");
+    let kept = usage(&gpus);
+    let seconds = |name: &str| kept[0][name].as_f64().unwrap();
+    assert_eq!((kept.len(), &kept[0]["live"], &kept[0]["shared"]), (1, &false.into(), &false.into()));
+    assert!((seconds("busy_s") / seconds("measured_s") - 0.8).abs() < 0.01, "{kept:?}");
+    assert!(seconds("measured_s") <= seconds("held_s") && seconds("idle_s") == 0.0, "{kept:?}");
+    assert_eq!(kept[0]["curve"]["utilization"][0], 80);
+    let sheet = gpus.cluster.ok(&["show", &job]);
+    assert!(sheet.contains("    GPU use: 80% busy of "), "{sheet}");
+    gpus.cluster.stop_head();
+    gpus.cluster.restart_head();
+    assert_eq!(usage(&gpus), kept, "it outlives the head");
+}
