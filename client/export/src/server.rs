@@ -58,8 +58,8 @@ impl ExportServer {
     /// Listens. Asks nothing of the head yet, which may not be there.
     ///
     /// # Errors
-    /// [`ExportError::Open`] for an address that other machines reach, without a certificate or a token; those
-    /// of the files of the certificate, and of the system.
+    /// [`ExportError::Open`] for an address that other machines reach, without a certificate or a token;
+    /// those of the files of the certificate, and of the system.
     pub async fn bind(options: ExportOptions, client: Client) -> Result<ExportServer, ExportError> {
         let ExportOptions { listen, token, tls } = options;
         if !listen.ip().is_loopback() && (tls.is_none() || token.is_none()) {

@@ -59,8 +59,9 @@ impl Prometheus {
         let rules = documents().join("alerts.yml");
         let config = folder.join("prometheus.yml");
         let text = format!(
-            "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: [{}]\nscrape_configs:\n  - job_name: \
-             cohabit\n    honor_labels: true\n{secured}    static_configs:\n      - targets: ['127.0.0.1:{}']\n",
+            "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: [{}]\nscrape_configs:\n  \
+             - job_name: cohabit\n    honor_labels: true\n{secured}    static_configs:\n      \
+             - targets: ['127.0.0.1:{}']\n",
             rules.display(),
             exporter.port
         );
