@@ -338,7 +338,8 @@ fn encode_histogram(
     histogram: &Histogram,
 ) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    let bounds = histogram.bounds.iter().copied().chain([f64::MAX]);
+    // The library writes infinity as `+Inf`, without which Prometheus computes no quantile.
+    let bounds = histogram.bounds.iter().copied().chain([f64::INFINITY]);
     let buckets: Vec<(f64, u64)> = bounds.zip(histogram.counts.iter().copied()).collect();
     metric.encode_histogram::<NoLabelSet>(histogram.sum, histogram.count(), &buckets, None)
 }
