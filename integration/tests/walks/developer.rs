@@ -3,9 +3,11 @@
 //!
 //! The whole programs in `examples/examples` are run by `cluster/sdk.rs` and `examples/tests`.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
+use std::path::PathBuf;
+
+use nix::unistd::getuid;
 
 use crate::document::{Section, root};
 use crate::kit::{Walk, programs, python};
@@ -26,13 +28,23 @@ fn let_cargo_run(walk: &mut Walk) {
     walk.set("CARGO_NET_OFFLINE", "true");
     // Optimized builds take long, and print the same.
     walk.substitute("cargo run --release", "cargo run --quiet");
-    // Crates at another place are other crates: the same place each time keeps what was built of them.
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walks-of-developers");
-    let _ = fs::remove_dir_all(&place);
-    fs::create_dir_all(&place).unwrap();
+    let place = own_folder();
     fs::remove_dir(walk.path("")).unwrap();
     symlink(&place, walk.root().join("work")).unwrap();
     symlink(root(), walk.path("cohabit")).unwrap();
+}
+
+/// An empty directory that nobody else may write to, beside no workspace: `cargo new` would add crates to it.
+/// Crates at another place are other crates, so the same place each time keeps what was built of them.
+fn own_folder() -> PathBuf {
+    let own = getuid();
+    let place = std::env::temp_dir().join(format!("cohabit-walks-of-{own}"));
+    if let Ok(known) = fs::symlink_metadata(&place) {
+        assert!(known.is_dir() && known.uid() == own.as_raw(), "{} is somebody else's", place.display());
+        fs::remove_dir_all(&place).unwrap();
+    }
+    DirBuilder::new().mode(0o700).create(&place).unwrap();
+    place
 }
 
 /// Makes a crate with these dependencies, with the versions of the repository.
