@@ -23,6 +23,15 @@ pub(crate) struct FigureCounters {
     pub(crate) measured: BTreeMap<RankId, Vec<DeviceUsage>>,
 }
 
+/// What a rank holds of its devices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MeasuredShare {
+    /// The part of each, 0 to 1.
+    pub(crate) part: f64,
+    /// Whether it has run since before the head started.
+    pub(crate) is_earlier: bool,
+}
+
 impl Default for FigureCounters {
     fn default() -> FigureCounters {
         FigureCounters {
@@ -57,9 +66,20 @@ impl FigureCounters {
         self.node(node).links += 1;
     }
 
-    /// What a live rank has done so far, in place of what it had done before.
-    pub(crate) fn measure(&mut self, user: &str, share: f64, rank: RankId, devices: Vec<DeviceUsage>) {
-        let known = self.measured.insert(rank, devices.clone()).unwrap_or_default();
+    /// What a live rank has done so far, in place of what it had done before. The first report of a rank that
+    /// has run since before the head started is only where the count begins.
+    pub(crate) fn measure(
+        &mut self,
+        user: &str,
+        share: MeasuredShare,
+        rank: RankId,
+        devices: Vec<DeviceUsage>,
+    ) {
+        let known = self.measured.insert(rank, devices.clone());
+        if known.is_none() && share.is_earlier {
+            return;
+        }
+        let known = known.unwrap_or_default();
         let time = self.gpu_time_of(user);
         for device in devices {
             let before = known.iter().find(|it| it.device == device.device);
@@ -68,8 +88,8 @@ impl FigureCounters {
                 Some(before) if before <= now => now - before,
                 Some(_) | None => now,
             };
-            time.busy += share * grown(device.busy, before.map(|it| it.busy)).as_secs_f64();
-            time.idle += share * grown(device.idle, before.map(|it| it.idle)).as_secs_f64();
+            time.busy += share.part * grown(device.busy, before.map(|it| it.busy)).as_secs_f64();
+            time.idle += share.part * grown(device.idle, before.map(|it| it.idle)).as_secs_f64();
         }
     }
 }

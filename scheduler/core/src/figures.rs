@@ -9,7 +9,7 @@ use cohabit_types::{
     Time, UsageRecord, UserFigures,
 };
 
-use crate::figure_counters::FigureCounters;
+use crate::figure_counters::{FigureCounters, MeasuredShare};
 use crate::head::Head;
 use crate::interface::Effect;
 use crate::job::{Attempt, EndedAttempt, TerminalState};
@@ -37,15 +37,16 @@ impl Transition<'_> {
     pub(crate) fn count_attempt(&mut self, id: JobId, ended: &EndedAttempt) {
         let user = self.head.submissions.get(&id.number).map(|submission| submission.user.clone());
         let (attempt, run) = (&ended.attempt, ended.at.since(ended.attempt.started_at).as_secs_f64());
+        let counted = self.head.counted_time(attempt, ended.at);
         let figures = &mut self.head.volatile.figures;
         *figures.attempts.entry(how_ended(ended)).or_default() += 1;
         figures.run.observe(run);
         if ended.as_ref().effective_stop() == Some(StopReason::MpsFault) {
-            for name in attempt.ranks.iter().map(|rank| &rank.node_name).take(1) {
-                figures.node(name).mps_faults += 1;
+            if let Some(first) = attempt.ranks.first() {
+                figures.node(&first.node_name).mps_faults += 1;
             }
         }
-        let held = held_devices(attempt) * run;
+        let held = held_devices(attempt) * counted;
         if let Some(user) = user.filter(|_| held > 0.0) {
             let time = figures.gpu_time_of(&user);
             time.held += held;
@@ -74,10 +75,9 @@ impl Transition<'_> {
     pub(crate) fn note_usage(&mut self, node: NodeId, usage: Vec<RankUsage>) {
         for RankUsage { rank, devices } in usage {
             if self.head.is_live(rank, node)
-                && let Some(record) = self.head.holder(rank)
+                && let Some(holder) = self.head.holder(rank)
             {
-                let figures = &mut self.head.volatile.figures;
-                figures.measure(&record.user, record.share.as_f64(), rank, devices);
+                self.head.volatile.figures.measure(&holder.user, holder.measured_share(), rank, devices);
             }
         }
     }
@@ -85,7 +85,7 @@ impl Transition<'_> {
     /// A live rank has ended and told what it did with its GPUs: for the counters, and for the history.
     pub(crate) fn record_usage(&mut self, rank: RankId, devices: Vec<DeviceUsage>) {
         let Some(holder) = self.head.holder(rank).filter(|_| !devices.is_empty()) else { return };
-        self.head.volatile.figures.measure(&holder.user, holder.share.as_f64(), rank, devices.clone());
+        self.head.volatile.figures.measure(&holder.user, holder.measured_share(), rank, devices.clone());
         for usage in devices {
             let record = holder.record(rank, usage, self.now, false);
             self.effect(Effect::RecordUsage(Box::new(record)));
@@ -98,11 +98,17 @@ struct RankHolder {
     user: String,
     node: String,
     share: Share,
+    /// Whether it has run since before the head started.
+    is_earlier: bool,
 }
 
 impl RankHolder {
+    fn measured_share(&self) -> MeasuredShare {
+        MeasuredShare { part: self.share.as_f64(), is_earlier: self.is_earlier }
+    }
+
     fn record(&self, rank: RankId, usage: DeviceUsage, at: Time, live: bool) -> UsageRecord {
-        let RankHolder { user, node, share } = self;
+        let RankHolder { user, node, share, is_earlier: _ } = self;
         UsageRecord { rank, user: user.clone(), node: node.clone(), share: *share, at, live, usage }
     }
 }
@@ -115,7 +121,8 @@ impl Head {
         let known = attempt.ranks.get(rank.rank as usize)?;
         let share = attempt.placement.part_on(known.node)?.share;
         let user = self.submissions.get(&id.number)?.user.clone();
-        Some(RankHolder { user, node: known.node_name.clone(), share })
+        let is_earlier = self.is_of_earlier_life(attempt);
+        Some(RankHolder { user, node: known.node_name.clone(), share, is_earlier })
     }
 
     /// What the live attempts of these jobs have done with their GPUs so far, as last reported.
@@ -180,6 +187,12 @@ impl Head {
         oldest
     }
 
+    /// Seconds until `end` that an attempt has run since the head started. What was before is no part of its
+    /// counters: they would jump with each restart.
+    fn counted_time(&self, attempt: &Attempt, end: Time) -> f64 {
+        end.since(attempt.started_at.max(self.started_at)).as_secs_f64()
+    }
+
     /// Seconds on devices of each live attempt, with its user.
     fn held_now(&self, now: Time) -> impl Iterator<Item = (&str, f64)> {
         let jobs = self.nodes.values().flat_map(|node| node.devices.iter().flat_map(|it| &it.jobs));
@@ -187,7 +200,7 @@ impl Head {
         jobs.into_iter().filter_map(move |id| {
             let attempt = self.jobs.get(&id)?.live_attempt()?;
             let user = &self.submissions.get(&id.number)?.user;
-            Some((user.as_str(), held_devices(attempt) * now.since(attempt.started_at).as_secs_f64()))
+            Some((user.as_str(), held_devices(attempt) * self.counted_time(attempt, now)))
         })
     }
 

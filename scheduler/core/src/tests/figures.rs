@@ -1,8 +1,9 @@
 //! Figures for metrics, and what ranks did with their GPUs.
 
 use cohabit_types::{
-    Bytes, DeviceId, DeviceUsage, FeedKind, Figures, GpuTime, JobChange, JobEventKind, JobId, JobSpec,
-    LiveJobs, Outcome, RankId, RankUsage, Report, Signal, Span, StopReason, Time, UsageCurve, UsageRecord,
+    Bytes, DeviceId, DeviceUsage, FeedKind, Figures, GpuTime, HeldRank, HeldRankPhase, JobChange,
+    JobEventKind, JobId, JobSpec, LiveJobs, Outcome, RankId, RankUsage, Report, Signal, Span, StopReason,
+    Time, UsageCurve, UsageRecord,
 };
 
 use super::kit::*;
@@ -180,6 +181,29 @@ fn counters_begin_with_the_start_of_the_head() {
     let figures = figures(&test);
     assert_eq!((figures.attempts.len(), figures.run.count(), figures.since), (0, 0, test.now));
     assert_eq!((figures.links, figures.users.len()), (0, 0));
+}
+
+#[test]
+fn time_before_the_start_of_the_head_is_no_part_of_its_counters() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(gpus(1));
+    test.after(secs(1_000));
+    test.uses(rank(1, 1), device_usage(1_000, 900, 0));
+    test.event(Event::HeadStarted(Config::default()));
+    let held = HeldRank { rank: rank(1, 1), phase: HeldRankPhase::Running(Time::from_micros(1_000_000)) };
+    test.rejoin(1, 2, vec![held]);
+    test.after(secs(60));
+    let key = key(1, 2);
+    let mut uses = |usage: DeviceUsage| {
+        let usage = RankUsage { rank: rank(1, 1), devices: vec![usage] };
+        test.event(Event::Report(key, Report::Usage(vec![usage])));
+        gpu_time(&test)
+    };
+    assert_eq!(uses(device_usage(1_060, 950, 0)), GpuTime { held: 60.0, ..GpuTime::default() });
+    assert_eq!(uses(device_usage(1_060, 955, 0)).busy, 5.0);
+    test.after(secs(40));
+    test.ended_on(key, rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!((gpu_time(&test).held, figures(&test).run.sum), (100.0, 1_100.0));
 }
 
 #[test]
