@@ -41,10 +41,10 @@ impl Transition<'_> {
         let figures = &mut self.head.volatile.figures;
         *figures.attempts.entry(how_ended(ended)).or_default() += 1;
         figures.run.observe(run);
-        if ended.as_ref().effective_stop() == Some(StopReason::MpsFault) {
-            if let Some(first) = attempt.ranks.first() {
-                figures.node(&first.node_name).mps_faults += 1;
-            }
+        if ended.as_ref().effective_stop() == Some(StopReason::MpsFault)
+            && let Some(first) = attempt.ranks.first()
+        {
+            figures.node(&first.node_name).mps_faults += 1;
         }
         let held = held_devices(attempt) * counted;
         if let Some(user) = user.filter(|_| held > 0.0) {
