@@ -104,8 +104,9 @@ fn another_users_output_is_not_shown() {
 fn the_output_of_an_array_and_of_several_jobs_is_one_with_the_job_of_each_line() {
     let cluster = Cluster::start(&["host:4"]);
     let array = cluster.submit(&["--array", "1-3"], "echo out $COHABIT_ARRAY_INDEX; echo err >&2");
-    let other = cluster.submit(&[], "printf 'no end'");
     cluster.end(&array);
+    // Lines are in the order of time.
+    let other = cluster.submit(&[], "printf 'no end'");
     cluster.end(&other);
     let printed = cluster.run(&["logs", &array]);
     let mut lines: Vec<&str> = printed.stdout.lines().collect();
