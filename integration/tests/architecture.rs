@@ -108,7 +108,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("cohabit-http", &[]),
     ("cohabit-web", &["cohabit-client", "cohabit-console", "cohabit-http"]),
-    ("cohabit-export", &["cohabit-client", "cohabit-http"]),
+    ("cohabit-export", &["cohabit-client", "cohabit-http", "cohabit-settings"]),
     ("cohabit-notify", &["cohabit-client", "cohabit-console", "cohabit-settings"]),
     ("cohabit-training", &[]),
     (
@@ -124,6 +124,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-gpu",
             "cohabit-lab",
             "cohabit-training",
+            "cohabit-http",
             "cohabit-web",
             "cohabit-export",
             "cohabit-notify",

@@ -1,9 +1,8 @@
 //! What keeps the exporter from starting.
 
-use std::io;
 use std::net::SocketAddr;
 
-use cohabit_http::TlsFileError;
+use cohabit_http::{ListenError, TlsFileError};
 
 /// Why the exporter cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -17,12 +16,7 @@ pub enum ExportError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     TlsFile(#[from] TlsFileError),
-    /// The system refuses the address.
-    #[error("cannot listen on {address}: {source}; another port is --listen 127.0.0.1:0, which takes any")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
+    /// The port is taken, or the system refuses it.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
 }

@@ -39,7 +39,7 @@ impl TextForm {
 }
 
 /// The text of all families in OpenMetrics' form.
-pub(crate) fn open_metrics(cluster: &ClusterFigures) -> Result<String, fmt::Error> {
+pub(crate) fn open_metrics(cluster: ClusterFigures) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(ClusterCollector::new(cluster)));
     let mut text = String::new();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn both_forms_have_the_same_values() {
-        let text = open_metrics(&cluster(figures())).unwrap();
+        let text = open_metrics(cluster(figures())).unwrap();
         insta::assert_snapshot!("open_metrics", text);
         insta::assert_snapshot!("prometheus", prometheus(&text));
         let values = |text: &str| {
@@ -136,7 +136,7 @@ mod tests {
             share: Share::WHOLE,
         };
         many.holders = vec![holder];
-        let text = open_metrics(&cluster(many)).unwrap();
+        let text = open_metrics(cluster(many)).unwrap();
         assert!(text.contains("cohabit_export_truncated 1"), "{text}");
         assert!(text.contains("cohabit_jobs{state=\"PENDING\",user=\"\"} 4000.0"), "{text}");
         assert!(text.contains("cohabit_gpu_seconds_total{user=\"\",kind=\"held\"} 3000.0"), "{text}");

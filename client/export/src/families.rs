@@ -3,6 +3,7 @@
 //! Ids of jobs are in one family only, of what runs now: a series for each job that ever ran would fill a
 //! database. Pages join other families with it on node and device.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use cohabit_client::types::{
@@ -17,19 +18,21 @@ use prometheus_client::metrics::MetricType;
 pub const MOST_SERIES: usize = 10_000;
 
 /// What the head answered.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct ClusterFigures {
     pub(crate) figures: Figures,
     pub(crate) nodes: Vec<NodeRecord>,
 }
 
 /// A value with its labels.
+#[derive(Debug)]
 struct Sample {
     labels: Vec<(&'static str, String)>,
     value: f64,
 }
 
 /// A family of gauges or counters.
+#[derive(Debug)]
 struct SampleFamily {
     name: &'static str,
     help: &'static str,
@@ -38,20 +41,20 @@ struct SampleFamily {
 }
 
 impl ClusterFigures {
-    /// The figures with all users as one without a name, if there would be too many series. The flag says so.
-    fn bounded(&self, most: usize) -> (ClusterFigures, bool) {
-        let series = self.families().iter().map(|family| family.samples.len()).sum::<usize>();
-        if series <= most {
-            return (self.clone(), false);
+    /// The families, and whether there would be too many series: then all users are one without a name, and the
+    /// jobs on devices are left out.
+    fn bounded_families(&mut self, most: usize) -> (Vec<SampleFamily>, bool) {
+        let families = self.families();
+        if families.iter().map(|family| family.samples.len()).sum::<usize>() <= most {
+            return (families, false);
         }
-        let mut bounded = self.clone();
-        let total = bounded.figures.users.values().fold(UserFigures::default(), |sum, of_user| UserFigures {
+        let total = self.figures.users.values().fold(UserFigures::default(), |sum, of_user| UserFigures {
             jobs: plus(sum.jobs, of_user.jobs),
             gpu_time: sum.gpu_time.plus(of_user.gpu_time),
         });
-        bounded.figures.users = [(String::new(), total)].into();
-        bounded.figures.holders.clear();
-        (bounded, true)
+        self.figures.users = [(String::new(), total)].into();
+        self.figures.holders.clear();
+        (self.families(), true)
     }
 
     fn families(&self) -> Vec<SampleFamily> {
@@ -115,19 +118,20 @@ impl ClusterFigures {
     }
 
     fn device_jobs(&self) -> SampleFamily {
-        let mut samples = Vec::new();
-        for DeviceOf { node, index, record } in self.nodes.iter().flat_map(devices_of) {
-            let here = |it: &&DeviceHolder| it.node == node.name && it.device == record.device.id;
-            samples.extend(self.figures.holders.iter().filter(here).map(|holder| Sample {
-                labels: vec![
-                    ("node", node.name.clone()),
-                    ("device", index.to_string()),
-                    ("job", holder.job.to_string()),
-                    ("user", holder.user.clone()),
-                ],
-                value: 1.0,
-            }));
-        }
+        let devices = self.nodes.iter().flat_map(devices_of);
+        let places: BTreeMap<_, usize> =
+            devices.map(|it| ((it.node.name.as_str(), &it.record.device.id), it.index)).collect();
+        let sample = |holder: &DeviceHolder| {
+            let index = places.get(&(holder.node.as_str(), &holder.device))?;
+            let labels = vec![
+                ("node", holder.node.clone()),
+                ("device", index.to_string()),
+                ("job", holder.job.to_string()),
+                ("user", holder.user.clone()),
+            ];
+            Some(Sample { labels, value: 1.0 })
+        };
+        let samples = self.figures.holders.iter().filter_map(sample).collect();
         gauge("device_job_info", "1 for each job on a GPU or host slot now", samples)
     }
 
@@ -269,30 +273,29 @@ fn devices_of(node: &NodeRecord) -> impl Iterator<Item = DeviceOf<'_>> {
     node.devices.iter().enumerate().map(move |(index, record)| DeviceOf { node, index, record })
 }
 
-/// Encodes all families.
+/// All families, ready to be encoded.
 #[derive(Debug)]
 pub(crate) struct ClusterCollector {
-    bounded: ClusterFigures,
-    is_truncated: bool,
+    families: Vec<SampleFamily>,
+    figures: Figures,
 }
 
 impl ClusterCollector {
-    pub(crate) fn new(cluster: &ClusterFigures) -> ClusterCollector {
-        let (bounded, is_truncated) = cluster.bounded(MOST_SERIES);
-        ClusterCollector { bounded, is_truncated }
+    pub(crate) fn new(mut cluster: ClusterFigures) -> ClusterCollector {
+        let (mut families, is_truncated) = cluster.bounded_families(MOST_SERIES);
+        let truncated = alone(f64::from(u8::from(is_truncated)));
+        let help = "Whether names of users, and the jobs on GPUs, were left out, because there would be too many series";
+        families.push(gauge("export_truncated", help, truncated));
+        ClusterCollector { families, figures: cluster.figures }
     }
 }
 
 impl Collector for ClusterCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let truncated = alone(f64::from(u8::from(self.is_truncated)));
-        let help = "Whether names of users, and the jobs on GPUs, were left out, because there would be too many series";
-        let mut families = self.bounded.families();
-        families.push(gauge("export_truncated", help, truncated));
-        for family in families.iter().filter(|family| !family.samples.is_empty()) {
+        for family in self.families.iter().filter(|family| !family.samples.is_empty()) {
             encode_family(&mut encoder, family)?;
         }
-        let figures = &self.bounded.figures;
+        let figures = &self.figures;
         for (name, help, histogram) in [
             ("wait_seconds", "Time for which only room kept an attempt waiting", &figures.wait),
             ("run_seconds", "Time that an attempt held its devices", &figures.run),

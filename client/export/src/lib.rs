@@ -9,8 +9,6 @@ mod families;
 mod scrape;
 mod server;
 
-pub use cohabit_http::TlsFiles;
-
 pub use error::ExportError;
 pub use families::MOST_SERIES;
 pub use server::{ExportOptions, ExportServer};

@@ -54,7 +54,7 @@ impl Scraper {
 
     async fn ask(&self) -> Result<ScrapedTexts, Error> {
         let (figures, nodes) = tokio::try_join!(self.client.figures(), self.client.nodes())?;
-        let text = open_metrics(&ClusterFigures { figures, nodes }).expect("a String takes any text");
+        let text = open_metrics(ClusterFigures { figures, nodes }).expect("a String takes any text");
         let prometheus = prometheus(&text).into();
         Ok(ScrapedTexts { at: Instant::now(), open_metrics: text.into(), prometheus })
     }

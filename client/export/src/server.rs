@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use cohabit_client::{Client, Error};
 use cohabit_http::{HttpLimits, TlsFiles, TlsIdentity, host_of_this_machine, serve};
+use cohabit_settings::FileSecret;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
@@ -34,7 +35,7 @@ pub struct ExportOptions {
     pub listen: SocketAddr,
     /// What scrapers have to send as bearer token; without one, every account of this machine may read the
     /// metrics.
-    pub token: Option<String>,
+    pub token: Option<FileSecret>,
     /// The certificate of an address that other machines reach; without it, metrics travel as plain HTTP.
     pub tls: Option<TlsFiles>,
 }
@@ -50,7 +51,7 @@ pub struct ExportServer {
 #[derive(Debug)]
 struct ExportState {
     scraper: Scraper,
-    token: Option<String>,
+    token: Option<FileSecret>,
     tls: Option<Arc<TlsIdentity>>,
 }
 
@@ -69,9 +70,7 @@ impl ExportServer {
             Some(files) => Some(Arc::new(TlsIdentity::load(files).await?)),
             None => None,
         };
-        let listening = |source| ExportError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(listening)?;
-        let address = listener.local_addr().map_err(listening)?;
+        let (listener, address) = cohabit_http::bind(listen).await?;
         let state = Arc::new(ExportState { scraper: Scraper::new(client), token, tls });
         Ok(ExportServer { listener, address, state })
     }
@@ -108,7 +107,7 @@ async fn check(State(state): State<Arc<ExportState>>, request: Request, next: Ne
             "The request is for another host: ask for 127.0.0.1, localhost, or a name in the certificate.\n";
         return (StatusCode::FORBIDDEN, why).into_response();
     }
-    if !is_allowed(state.token.as_deref(), request.headers()) {
+    if !is_allowed(state.token.as_ref(), request.headers()) {
         let why =
             "The request lacks the token of --scrape-token-file: send it as `Authorization: Bearer TOKEN`.\n";
         return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response();
@@ -116,10 +115,10 @@ async fn check(State(state): State<Arc<ExportState>>, request: Request, next: Ne
     next.run(request).await
 }
 
-fn is_allowed(token: Option<&str>, headers: &HeaderMap) -> bool {
+fn is_allowed(token: Option<&FileSecret>, headers: &HeaderMap) -> bool {
     let Some(token) = token else { return true };
     let sent = headers.get(AUTHORIZATION).map(|it| it.as_bytes()).and_then(|it| it.strip_prefix(b"Bearer "));
-    sent.is_some_and(|sent| sent.ct_eq(token.as_bytes()).into())
+    sent.is_some_and(|sent| sent.ct_eq(token.reveal().as_bytes()).into())
 }
 
 async fn metrics(State(state): State<Arc<ExportState>>, headers: HeaderMap) -> Response {

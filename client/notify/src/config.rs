@@ -6,7 +6,6 @@
 mod channel;
 mod known_names;
 mod route;
-mod secret;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,6 @@ use toml::de::DeTable;
 pub(crate) use self::channel::{ChannelAddress, ChannelConfig, ChannelKind, topic_of};
 use self::known_names::known_names;
 pub(crate) use self::route::{Route, RouteEvent};
-pub(crate) use self::secret::ChannelSecret;
 use self::table::{ConfigError, TableReader};
 use crate::NotifyError;
 

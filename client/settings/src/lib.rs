@@ -11,6 +11,7 @@ mod error;
 mod file;
 mod key;
 mod location;
+mod secret;
 mod settings;
 
 pub use closest_name::closest_name;
@@ -18,6 +19,7 @@ pub use error::{SettingsError, SettingsErrorKind};
 pub use file::parse_settings;
 pub use key::{RawSettings, SettingKey};
 pub use location::{ADMIN_TOKEN, TokenLocation, default_state_directory, read_head_address};
+pub use secret::FileSecret;
 pub use settings::{Setting, SettingSource, Settings};
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Why the pages cannot be served.
 
-use std::io;
 use std::net::SocketAddr;
 
 use cohabit_client::types::Role;
-use cohabit_http::TlsFileError;
+use cohabit_http::{ListenError, TlsFileError};
 
 /// Why the pages cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -34,13 +33,8 @@ pub enum WebError {
     #[error(transparent)]
     TlsFile(#[from] TlsFileError),
     /// The port is taken, or the system refuses it.
-    #[error("cannot listen on {address}: {source}; another port is --listen 127.0.0.1:0, which takes any")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// The head does not let this client in.
     #[error(transparent)]
     Head(#[from] cohabit_client::Error),

@@ -26,7 +26,5 @@ mod server;
 mod state;
 mod views;
 
-pub use cohabit_http::TlsFiles;
-
 pub use self::error::WebError;
 pub use self::server::{EntryAddresses, WebOptions, WebServer};

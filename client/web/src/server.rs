@@ -71,9 +71,7 @@ impl WebServer {
         let by = client.accepted().await?.by;
         // Nothing listens before it is known who is shown.
         check_reach(listen, &by)?;
-        let listening = |source| WebError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(listening)?;
-        let address = listener.local_addr().map_err(listening)?;
+        let (listener, address) = cohabit_http::bind(listen).await?;
         // A page says at once that the head is away, and asks again by itself.
         let client = client.with_retry_timeout(Duration::ZERO);
         let state = Arc::new(WebState::new(client, by, address.port(), tls));

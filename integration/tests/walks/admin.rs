@@ -229,10 +229,8 @@ fn metrics(walk: &mut Walk) {
     walk.end_substitution("cohabit export   ");
     let answer = scrape(&walk.address(), "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    for metric in
-        ["cohabit_jobs{", "cohabit_node_state{", "cohabit_plan_seconds_count ", "cohabit_build_info{"]
-    {
-        assert!(answer.contains(metric), "{metric}: {answer}");
+    for metric in ["cohabit_jobs", "cohabit_node_state", "cohabit_plan_seconds_count", "cohabit_build_info"] {
+        assert!(answer.contains(&format!("\n{metric}")), "{metric}: {answer}");
     }
     // The quantiles of the board need the bucket of everything.
     assert_eq!(

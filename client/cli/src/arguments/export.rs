@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::connection::ConnectionArguments;
 use super::daemons::LoggingArguments;
+use super::tls::TlsArguments;
 
 // Arguments of `export`.
 #[derive(Debug, Args)]
@@ -18,12 +19,8 @@ pub(crate) struct ExportArguments {
     /// File with the bearer token that scrapers have to send [default: any account of this machine may read]
     #[arg(long, value_name = "FILE")]
     pub(crate) scrape_token_file: Option<PathBuf>,
-    /// Certificate, as PEM, with those between it and its authority: metrics are served by HTTPS
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, as PEM; nobody else may read the file
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(crate) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

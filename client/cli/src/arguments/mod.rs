@@ -23,6 +23,8 @@ mod notify;
 mod service;
 mod slurm;
 mod submission;
+#[cfg(any(feature = "web", feature = "export"))]
+mod tls;
 mod tokens;
 mod update;
 #[cfg(feature = "web")]

@@ -1,12 +1,12 @@
 //! `export`: serves metrics of the cluster for Prometheus, until SIGTERM or SIGINT.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use cohabit_client::Client;
 use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_export::{ExportError, ExportOptions, ExportServer, TlsFiles};
+use cohabit_export::{ExportError, ExportOptions, ExportServer};
+use cohabit_settings::FileSecret;
 
 use crate::arguments::ExportArguments;
 use crate::config::Settings;
@@ -21,9 +21,7 @@ pub(super) fn export(arguments: ExportArguments) -> Result<ExitCode, CommandErro
     daemon::start_logging(&settings)?;
     // A head that is not there yet is waited for: scrapes fail meanwhile.
     let client = Client::disconnected(resolve_endpoint(&settings)?);
-    let tls = arguments.tls_cert.zip(arguments.tls_key);
-    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
-    let options = ExportOptions { listen: arguments.listen, token, tls };
+    let options = ExportOptions { listen: arguments.listen, token, tls: arguments.tls.files() };
     daemon::run(async move {
         let mut signals = ShutdownSignals::watch()?;
         let server = ExportServer::bind(options, client).await.map_err(failure)?;
@@ -33,27 +31,25 @@ pub(super) fn export(arguments: ExportArguments) -> Result<ExitCode, CommandErro
     })
 }
 
-/// The token in this file. An empty one would let in whoever sends none.
-fn read_token(path: &Path) -> Result<String, CommandError> {
+/// The token in this file, as it can stand in a header.
+fn read_token(path: &Path) -> Result<FileSecret, CommandError> {
     let unusable = |why: String| {
-        let message = format!("--scrape-token-file {}: {why}", path.display());
-        CommandError::new(CommandErrorKind::Configuration, message)
+        CommandError::new(CommandErrorKind::Configuration, format!("--scrape-token-file: {why}"))
     };
-    let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    let token = text.trim();
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(unusable(
-            "the file has to hold one token of printable ASCII characters, without spaces".into(),
-        ));
+    let token = FileSecret::read(path).map_err(unusable)?;
+    match token.reveal().bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(token),
+        false => {
+            Err(unusable("the token has to consist of printable ASCII characters, without spaces".into()))
+        }
     }
-    Ok(token.to_owned())
 }
 
 fn failure(error: ExportError) -> CommandError {
     let kind = match &error {
         ExportError::Open(_) => CommandErrorKind::Usage,
         ExportError::TlsFile(_) => CommandErrorKind::Configuration,
-        ExportError::Listen { .. } => CommandErrorKind::InputOutput,
+        ExportError::Listen(_) => CommandErrorKind::InputOutput,
     };
     CommandError::new(kind, error.to_string())
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_web::{TlsFiles, WebError, WebOptions, WebServer};
+use cohabit_web::{WebError, WebOptions, WebServer};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -14,9 +14,7 @@ use crate::arguments::WebArguments;
 use crate::endpoint::connect;
 
 pub(super) async fn web(arguments: WebArguments) -> Result<ExitCode, CommandError> {
-    let tls = arguments.tls_cert.zip(arguments.tls_key);
-    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
-    let options = WebOptions { listen: arguments.listen, tls };
+    let options = WebOptions { listen: arguments.listen, tls: arguments.tls.files() };
     let (mut interrupt, mut terminate) = (watch(SignalKind::interrupt())?, watch(SignalKind::terminate())?);
     let client = connect(&arguments.connection).await?;
     let server = WebServer::bind(options, client).await.map_err(failure)?;
@@ -73,6 +71,6 @@ fn failure(error: WebError) -> CommandError {
             CommandError::new(CommandErrorKind::Usage, message)
         }
         WebError::TlsFile(_) => CommandError::new(CommandErrorKind::Configuration, message),
-        WebError::Listen { .. } => CommandError::new(CommandErrorKind::InputOutput, message),
+        WebError::Listen(_) => CommandError::new(CommandErrorKind::InputOutput, message),
     }
 }

@@ -8,8 +8,8 @@ use lettre::message::Mailbox;
 use ureq::http::Uri;
 
 use super::known_names::known_names;
-use super::secret::ChannelSecret;
 use super::table::{ConfigError, TableReader};
+use cohabit_settings::FileSecret;
 
 /// The keys of a channel.
 pub(super) const KEYS: &[&str] = &[
@@ -36,7 +36,7 @@ pub(crate) struct ChannelConfig {
     pub(crate) name: String,
     pub(crate) kind: ChannelKind,
     /// Where it is reached; may itself be a secret.
-    pub(crate) url: ChannelSecret,
+    pub(crate) url: FileSecret,
     /// Certificates that it is trusted by, besides those of this machine, as PEM.
     pub(crate) authorities: Option<Vec<u8>>,
     /// Whom it reaches.
@@ -49,12 +49,12 @@ pub(crate) struct ChannelConfig {
 #[derive(Debug, Clone)]
 pub(crate) enum ChannelKind {
     /// JSON, with a signature if there is a key for it.
-    Webhook(Option<ChannelSecret>),
+    Webhook(Option<FileSecret>),
     Slack,
     Mattermost,
     Discord,
     /// With an access token, if the server wants one.
-    Ntfy(Option<ChannelSecret>),
+    Ntfy(Option<FileSecret>),
     Smtp {
         /// The sender.
         from: Box<Mailbox>,
@@ -155,9 +155,9 @@ fn kind(table: &TableReader<'_>, folder: &Path) -> Result<ChannelKind, ConfigErr
     })
 }
 
-fn secret(table: &TableReader<'_>, key: &str, folder: &Path) -> Result<Option<ChannelSecret>, ConfigError> {
+fn secret(table: &TableReader<'_>, key: &str, folder: &Path) -> Result<Option<FileSecret>, ConfigError> {
     let path = table.path(key, folder)?;
-    path.map(|path| ChannelSecret::read(&path).map_err(|why| table.wrong(key, why))).transpose()
+    path.map(|path| FileSecret::read(&path).map_err(|why| table.wrong(key, why))).transpose()
 }
 
 fn authorities(table: &TableReader<'_>, folder: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
@@ -200,7 +200,7 @@ fn address(table: &TableReader<'_>, kind: &ChannelKind) -> Result<ChannelAddress
 
 /// Refuses what cannot be reached, or only without encryption by other machines. Errors do not quote the
 /// address, which may be a secret.
-fn check_url(url: &ChannelSecret, kind: &ChannelKind, plain: bool) -> Result<(), String> {
+fn check_url(url: &FileSecret, kind: &ChannelKind, plain: bool) -> Result<(), String> {
     let is_mail = matches!(kind, ChannelKind::Smtp { .. });
     let examples = if is_mail { "smtps://USER:PASSWORD@HOST" } else { "https://HOST/PATH" };
     let wrong = |what: &str| Err(format!("the address in this file {what}: write {examples}"));
@@ -229,7 +229,7 @@ fn check_url(url: &ChannelSecret, kind: &ChannelKind, plain: bool) -> Result<(),
 }
 
 /// The topic at the end of an address of ntfy.
-pub(crate) fn topic_of(url: &ChannelSecret) -> Option<String> {
+pub(crate) fn topic_of(url: &FileSecret) -> Option<String> {
     let uri: Uri = url.reveal().parse().ok()?;
     uri.path().trim_matches('/').rsplit('/').next().filter(|topic| !topic.is_empty()).map(str::to_owned)
 }

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::post::HttpPost;
-use crate::config::{ChannelSecret, topic_of};
+use crate::config::topic_of;
 use crate::message::{Message, MessageUrgency};
+use cohabit_settings::FileSecret;
 
 /// The longest text that Slack shows, in characters; more is cut there anyhow.
 const LONGEST_SLACK: usize = 3_000;
@@ -47,8 +48,8 @@ pub(super) fn discord(message: &Message) -> HttpPost {
 pub(super) fn ntfy(
     message: &Message,
     recipient: &str,
-    url: &ChannelSecret,
-    token: Option<&ChannelSecret>,
+    url: &FileSecret,
+    token: Option<&FileSecret>,
 ) -> HttpPost {
     let topic = if recipient.is_empty() { topic_of(url).unwrap_or_default() } else { recipient.to_owned() };
     let mut text = message.lines.join("\n");
@@ -122,13 +123,13 @@ mod tests {
         long.lines = vec!["ü".repeat(10_000)];
         assert!(body(&slack(&long))["text"].as_str().unwrap().chars().count() <= 3_001);
         assert!(body(&discord(&long))["content"].as_str().unwrap().chars().count() <= 2_000);
-        let post = ntfy(&long, "t", &ChannelSecret::of("https://ntfy.sh/t"), None);
+        let post = ntfy(&long, "t", &FileSecret::of("https://ntfy.sh/t"), None);
         assert!(body(&post)["message"].as_str().unwrap().len() <= 3_500);
     }
 
     #[test]
     fn ntfy_gets_its_topic_from_the_address_or_the_recipient() {
-        let (url, token) = (ChannelSecret::of("https://ntfy.sh/cohabit"), ChannelSecret::of("tk_1"));
+        let (url, token) = (FileSecret::of("https://ntfy.sh/cohabit"), FileSecret::of("tk_1"));
         let post = ntfy(&named("a\nTitle: b"), "", &url, Some(&token));
         assert!(post.to_root);
         assert_eq!(post.headers, [("Authorization", "Bearer tk_1".to_owned())]);

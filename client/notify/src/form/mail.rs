@@ -113,14 +113,15 @@ fn message_id(from: &Address, channel: &ChannelConfig, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ChannelAddress, ChannelSecret};
+    use crate::config::ChannelAddress;
     use crate::message::samples::{ended, entry};
+    use cohabit_settings::FileSecret;
 
     fn channel() -> ChannelConfig {
         ChannelConfig {
             name: "mail".into(),
             kind: ChannelKind::Smtp { from: Box::new("Cohabit <cohabit@lab.example>".parse().unwrap()) },
-            url: ChannelSecret::of("smtps://ada:secret@mail.lab.example"),
+            url: FileSecret::of("smtps://ada:secret@mail.lab.example"),
             authorities: None,
             address: ChannelAddress::OfUser("{user}@lab.example".into()),
             most_per_minute: 20,
@@ -177,10 +178,8 @@ mod tests {
     fn servers_are_reached_as_their_address_says() {
         let limit = Duration::from_secs(1);
         transport(&channel(), limit).unwrap();
-        let local = ChannelConfig { url: ChannelSecret::of("smtp://127.0.0.1:25"), ..channel() };
+        let local = ChannelConfig { url: FileSecret::of("smtp://127.0.0.1:25"), ..channel() };
         transport(&local, limit).unwrap();
-        assert!(
-            transport(&ChannelConfig { url: ChannelSecret::of("nonsense"), ..channel() }, limit).is_err()
-        );
+        assert!(transport(&ChannelConfig { url: FileSecret::of("nonsense"), ..channel() }, limit).is_err());
     }
 }

@@ -12,7 +12,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Error};
 
 use super::failure::DeliveryFailure;
-use crate::config::{ChannelConfig, ChannelSecret};
+use crate::config::ChannelConfig;
+use cohabit_settings::FileSecret;
 
 /// What of an answer is read, in bytes.
 const MOST_READ: u64 = 2_048;
@@ -36,7 +37,7 @@ pub(super) struct HttpPost {
 #[derive(Debug)]
 pub(super) struct HttpSender {
     agent: Agent,
-    url: ChannelSecret,
+    url: FileSecret,
 }
 
 impl HttpSender {

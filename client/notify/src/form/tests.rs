@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use self::smtp_server::{SmtpServer, SmtpStep};
 use super::{DeliveryFailure, Sender};
-use crate::config::{ChannelAddress, ChannelConfig, ChannelKind, ChannelSecret};
+use crate::config::{ChannelAddress, ChannelConfig, ChannelKind};
 use crate::message::Message;
 use crate::message::samples::{ended, entry};
+use cohabit_settings::FileSecret;
 
 fn sender(port: u16) -> Sender {
     let channel = ChannelConfig {
         name: "mail".into(),
         kind: ChannelKind::Smtp { from: Box::new("cohabit@lab.example".parse().unwrap()) },
-        url: ChannelSecret::of(&format!("smtp://127.0.0.1:{port}")),
+        url: FileSecret::of(&format!("smtp://127.0.0.1:{port}")),
         authorities: None,
         address: ChannelAddress::OfUser("{user}@lab.example".into()),
         most_per_minute: 20,

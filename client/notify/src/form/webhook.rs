@@ -5,12 +5,12 @@ use ring::hmac;
 
 use super::document::MessageDocument;
 use super::post::HttpPost;
-use crate::config::ChannelSecret;
 use crate::message::Message;
+use cohabit_settings::FileSecret;
 
 /// A post with this message. The signature is the HMAC-SHA256 of the time in seconds, a period and the body,
 /// so that nobody can send an old message again.
-pub(super) fn post(message: &Message, key: Option<&ChannelSecret>, now: Time) -> HttpPost {
+pub(super) fn post(message: &Message, key: Option<&FileSecret>, now: Time) -> HttpPost {
     let body = serde_json::to_string(&MessageDocument::of(message)).unwrap_or_default();
     let seconds = (now.as_micros() / 1_000_000).to_string();
     let signature = key.map(|key| ("Cohabit-Signature", signature(key, &seconds, &body)));
@@ -18,7 +18,7 @@ pub(super) fn post(message: &Message, key: Option<&ChannelSecret>, now: Time) ->
     HttpPost { body, headers, to_root: false }
 }
 
-fn signature(key: &ChannelSecret, seconds: &str, body: &str) -> String {
+fn signature(key: &FileSecret, seconds: &str, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, key.reveal().as_bytes());
     let tag = hmac::sign(&key, format!("{seconds}.{body}").as_bytes());
     let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -50,11 +50,11 @@ mod tests {
     #[test]
     fn the_signature_is_an_hmac_of_time_and_body() {
         assert_eq!(
-            signature(&ChannelSecret::of("key"), "1767225600", "{}"),
+            signature(&FileSecret::of("key"), "1767225600", "{}"),
             "sha256=df344de429b8ee672e1863e0008fdbd0080000536fbccdf0e4f89846acbbe872"
         );
         let message = Message::of(entry(7, ended(12)));
-        let signed = |key, now| post(&message, Some(&ChannelSecret::of(key)), now).headers[1].clone();
+        let signed = |key, now| post(&message, Some(&FileSecret::of(key)), now).headers[1].clone();
         assert_eq!(signed("key", at(0)).0, "Cohabit-Signature");
         assert_ne!(signed("key", at(0)), signed("other", at(0)));
         assert_ne!(signed("key", at(0)), signed("key", at(1)));

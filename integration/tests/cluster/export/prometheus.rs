@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use cohabit_fakes::FakeGpu;
 use serde_json::Value;
 
+use super::scrapes::write_secret;
 use super::server::Exporter;
 use crate::gpus::kit::GpuCluster;
 use crate::kit::{Cluster, say, until};
@@ -144,7 +145,7 @@ fn a_real_prometheus_scrapes_by_https_with_its_token() {
     let (head, viewer) =
         (cluster.address(), cluster.token("viewer.token", &["--role", "viewer", "--name", "prometheus"]));
     let secret = cluster.path("scrape.token");
-    fs::write(&secret, "s3cret").unwrap();
+    write_secret(Path::new(&secret), "s3cret");
     let flags = ["--head", &head, "--token-file", &viewer, "--tls-cert", &certificate, "--tls-key", &key];
     let exporter = Exporter::start(&cluster, &[&flags[..], &["--scrape-token-file", &secret]].concat());
     let secured = format!(

@@ -1,5 +1,9 @@
 //! What a scraper gets: the figures of the cluster, and refusals.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use super::server::Exporter;
 use crate::kit::{Cluster, until};
 use crate::web::http::request;
@@ -45,11 +49,17 @@ fn a_head_that_is_away_is_a_failed_scrape_and_comes_back() {
     until("the scrape succeeds again", || exporter.scrape(&[]).status == 200);
 }
 
+/// A file that nobody else may read.
+pub(super) fn write_secret(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
+
 #[test]
 fn strangers_read_nothing() {
     let cluster = Cluster::start(&[]);
     let file = cluster.folder().join("scrape.token");
-    std::fs::write(&file, "s3cret-of-the-scraper\n").unwrap();
+    write_secret(&file, "s3cret-of-the-scraper\n");
     let exporter = Exporter::start(&cluster, &["--scrape-token-file", file.to_str().unwrap()]);
     let bearer = |token: &str| exporter.scrape(&[("Authorization", &format!("Bearer {token}"))]);
     for refused in [exporter.scrape(&[]), bearer(""), bearer("s3cret-of-the-scrape"), bearer("other")] {
@@ -74,12 +84,16 @@ fn strangers_read_nothing() {
 #[test]
 fn wrong_arguments_are_refused_before_anything_listens() {
     let cluster = Cluster::start(&[]);
-    let empty = cluster.folder().join("empty");
-    std::fs::write(&empty, "\n").unwrap();
-    let empty = empty.to_str().unwrap();
+    let [empty, spaced, open] = ["empty", "spaced", "open"].map(|name| cluster.path(name));
+    write_secret(Path::new(&empty), "\n");
+    write_secret(Path::new(&spaced), "two words\n");
+    std::fs::write(&open, "s3cret\n").unwrap();
+    std::fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
     for (flags, said) in [
         (&["--listen", "0.0.0.0:9470"][..], "can be reached from other machines"),
-        (&["--scrape-token-file", empty], "one token of printable ASCII characters"),
+        (&["--scrape-token-file", &empty], "has to hold one line"),
+        (&["--scrape-token-file", &spaced], "printable ASCII characters"),
+        (&["--scrape-token-file", &open], "other users can read"),
         (&["--scrape-token-file", "/nowhere/token"], "No such file"),
     ] {
         let refused = cluster.run(&[&["export"], flags].concat());

@@ -19,12 +19,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::NotifyError;
 use crate::channel::{Follower, FollowerParts};
-use crate::config::{ChannelAddress, ChannelConfig, ChannelKind, ChannelSecret, NotifyConfig, Route};
+use crate::config::{ChannelAddress, ChannelConfig, ChannelKind, NotifyConfig, Route};
 use crate::feed_source::FeedSource;
 use crate::form::Sender;
 use crate::message::samples::{at, ended, entry};
 use crate::router::Router;
 use crate::state_file::StateFile;
+use cohabit_settings::FileSecret;
 
 /// Entries in one answer of the feed.
 const PAGE: usize = 3;
@@ -205,7 +206,7 @@ impl Desk {
         ChannelConfig {
             name: name.to_owned(),
             kind: ChannelKind::Webhook(None),
-            url: ChannelSecret::of(&format!("http://127.0.0.1:{port}/hook")),
+            url: FileSecret::of(&format!("http://127.0.0.1:{port}/hook")),
             authorities: None,
             address: ChannelAddress::Everybody,
             most_per_minute: 20,

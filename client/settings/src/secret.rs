@@ -10,23 +10,28 @@ use nix::unistd::geteuid;
 /// The largest file with a secret, in bytes.
 const MOST_BYTES: u64 = 16 << 10;
 
-/// A secret. `Debug` hides it.
+/// A secret from a file. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct ChannelSecret(String);
+pub struct FileSecret(String);
 
-impl ChannelSecret {
-    #[cfg(test)]
-    pub(crate) fn of(text: &str) -> ChannelSecret {
-        ChannelSecret(text.to_owned())
+impl FileSecret {
+    /// A secret that stands in no file.
+    #[must_use]
+    pub fn of(text: &str) -> FileSecret {
+        FileSecret(text.to_owned())
     }
 
     /// The secret itself: only to be sent to where it belongs.
-    pub(crate) fn reveal(&self) -> &str {
+    #[must_use]
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Reads a file that belongs to this user, or to root, and that nobody else may read.
-    pub(super) fn read(path: &Path) -> Result<ChannelSecret, String> {
+    /// Reads a file that belongs to this user, or to root, and that nobody else may read. Blocks.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do.
+    pub fn read(path: &Path) -> Result<FileSecret, String> {
         let shown = path.display();
         let cannot = |error| format!("cannot read {shown}: {error}");
         let file = File::open(path).map_err(cannot)?;
@@ -45,12 +50,12 @@ impl ChannelSecret {
         if line.is_empty() || line.contains(char::is_control) || text.len() as u64 > MOST_BYTES {
             return Err(format!("{shown} has to hold one line of at most {} KiB", MOST_BYTES >> 10));
         }
-        Ok(ChannelSecret(line.to_owned()))
+        Ok(FileSecret(line.to_owned()))
     }
 }
 
-impl std::fmt::Debug for ChannelSecret {
+impl std::fmt::Debug for FileSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(...)")
+        f.write_str("FileSecret(...)")
     }
 }
