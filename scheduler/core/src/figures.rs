@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{
-    DeviceHolder, DeviceUsage, Figures, JobId, NodeId, Outcome, RankId, RankUsage, Share, Span, StopReason,
-    Time, UsageRecord, UserFigures,
+    DeviceHolder, DeviceId, DeviceUsage, Figures, JobId, NodeId, Outcome, RankId, RankUsage, Share, Span,
+    StopReason, Time, UsageRecord, UserFigures,
 };
 
 use crate::figure_counters::{FigureCounters, MeasuredShare};
@@ -18,6 +18,10 @@ use crate::transition::Transition;
 /// Shorter attempts count as this long: a job of a second that waits for a minute has not been slowed down
 /// sixtyfold in any sense that matters.
 const SHORTEST_RUN: Span = Span::from_secs(10);
+/// How far the clocks of a worker and the head may run apart while a rank runs.
+const CLOCK_SLACK: Span = Span::from_secs(60);
+/// The most records of live ranks in one answer.
+const MOST_RECORDS: usize = 2_048;
 
 impl Transition<'_> {
     /// The head starts: what was counted before is of its predecessor.
@@ -77,6 +81,7 @@ impl Transition<'_> {
             if self.head.is_live(rank, node)
                 && let Some(holder) = self.head.holder(rank)
             {
+                let devices = holder.believed(devices, self.now);
                 self.head.volatile.figures.measure(&holder.user, holder.measured_share(), rank, devices);
             }
         }
@@ -85,6 +90,7 @@ impl Transition<'_> {
     /// A live rank has ended and told what it did with its GPUs: for the counters, and for the history.
     pub(crate) fn record_usage(&mut self, rank: RankId, devices: Vec<DeviceUsage>) {
         let Some(holder) = self.head.holder(rank).filter(|_| !devices.is_empty()) else { return };
+        let devices = holder.believed(devices, self.now);
         self.head.volatile.figures.measure(&holder.user, holder.measured_share(), rank, devices.clone());
         for usage in devices {
             let record = holder.record(rank, usage, self.now, false);
@@ -95,6 +101,8 @@ impl Transition<'_> {
 
 /// Who holds what a rank holds.
 struct RankHolder {
+    devices: Vec<DeviceId>,
+    placed_at: Time,
     user: String,
     node: String,
     share: Share,
@@ -103,12 +111,23 @@ struct RankHolder {
 }
 
 impl RankHolder {
+    /// What a worker can know: of the rank's devices, each once, and for no longer than the rank has held it.
+    fn believed(&self, reported: Vec<DeviceUsage>, now: Time) -> Vec<DeviceUsage> {
+        let of_device = |device: &DeviceId| reported.iter().find(|it| it.device == *device).cloned();
+        let mut believed: Vec<DeviceUsage> = self.devices.iter().filter_map(of_device).collect();
+        for usage in &mut believed {
+            usage.held = usage.held.min(now.since(self.placed_at) + CLOCK_SLACK);
+            usage.bound();
+        }
+        believed
+    }
+
     fn measured_share(&self) -> MeasuredShare {
         MeasuredShare { part: self.share.as_f64(), is_earlier: self.is_earlier }
     }
 
     fn record(&self, rank: RankId, usage: DeviceUsage, at: Time, live: bool) -> UsageRecord {
-        let RankHolder { user, node, share, is_earlier: _ } = self;
+        let RankHolder { user, node, share, .. } = self;
         UsageRecord { rank, user: user.clone(), node: node.clone(), share: *share, at, live, usage }
     }
 }
@@ -122,11 +141,13 @@ impl Head {
         let share = attempt.placement.part_on(known.node)?.share;
         let user = self.submissions.get(&id.number)?.user.clone();
         let is_earlier = self.is_of_earlier_life(attempt);
-        Some(RankHolder { user, node: known.node_name.clone(), share, is_earlier })
+        let (devices, placed_at) = (known.devices.clone(), attempt.started_at);
+        Some(RankHolder { devices, placed_at, user, node: known.node_name.clone(), share, is_earlier })
     }
 
-    /// What the live attempts of these jobs have done with their GPUs so far, as last reported.
-    pub fn live_usage(&self, jobs: &[JobId], now: Time) -> Vec<UsageRecord> {
+    /// What the live attempts of these jobs have done with their GPUs so far, as last reported: at most
+    /// [`MOST_RECORDS`].
+    pub fn live_usage(&self, jobs: &BTreeSet<JobId>, now: Time) -> Vec<UsageRecord> {
         let of_job = |job: &JobId| {
             let ranks = job.attempt(0).rank(0)..=job.attempt(u32::MAX).rank(u32::MAX);
             self.volatile.figures.measured.range(ranks)
@@ -136,7 +157,7 @@ impl Head {
             let record = |usage: &DeviceUsage| Some(holder.as_ref()?.record(*rank, usage.clone(), now, true));
             devices.iter().filter_map(record).collect::<Vec<_>>()
         };
-        jobs.iter().flat_map(of_job).flat_map(records).collect()
+        jobs.iter().flat_map(of_job).flat_map(records).take(MOST_RECORDS).collect()
     }
 
     /// The figures now. The shell adds what it counts itself.

@@ -99,7 +99,7 @@ fn time_on_gpus_grows_with_reports_and_is_counted_once() {
     test.after(secs(60));
     test.uses(rank(1, 1), device_usage(120, 60, 0));
     assert_eq!(gpu_time(&test), GpuTime { held: 60.0, busy: 30.0, idle: 0.0, lost: 0.0 });
-    let live = test.head.live_usage(&[JobId::new(1)], test.now);
+    let live = test.head.live_usage(&[JobId::new(1)].into(), test.now);
     assert_eq!((live.len(), live[0].live, live[0].node.as_str()), (1, true, "node1"));
     test.effects();
     test.ends_after(rank(1, 1), device_usage(120, 64, 10));
@@ -107,7 +107,7 @@ fn time_on_gpus_grows_with_reports_and_is_counted_once() {
     let kept = records(&mut test);
     assert_eq!((kept.len(), kept[0].user.as_str(), kept[0].live), (1, "ada", false));
     assert_eq!((kept[0].usage.busy, kept[0].share.as_f64()), (secs(64), 0.5));
-    assert!(test.head.live_usage(&[JobId::new(1)], test.now).is_empty());
+    assert!(test.head.live_usage(&[JobId::new(1)].into(), test.now).is_empty());
 }
 
 #[test]
@@ -117,6 +117,18 @@ fn a_daemon_that_begins_again_takes_nothing_back() {
     test.uses(rank(1, 1), device_usage(60, 50, 0));
     test.uses(rank(1, 1), device_usage(10, 8, 0));
     assert_eq!(gpu_time(&test).busy, 58.0);
+}
+
+#[test]
+fn a_worker_is_believed_within_what_its_ranks_hold() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(gpus(1));
+    test.after(secs(40));
+    let foreign = DeviceUsage { device: DeviceId("gpu-7".into()), ..device_usage(40, 40, 0) };
+    let endless = device_usage(u64::MAX / 2_000_000, u64::MAX / 2_000_000, 0);
+    let devices = vec![foreign, endless.clone(), endless];
+    test.event(Event::Report(key(1, 1), Report::Usage(vec![RankUsage { rank: rank(1, 1), devices }])));
+    assert_eq!(gpu_time(&test).busy, 100.0, "the time that it has run, and a minute for clocks that differ");
 }
 
 #[test]

@@ -114,7 +114,7 @@ pub(crate) enum Query {
     /// The figures for metrics.
     Figures(ReplyTo<Figures>),
     /// What the live attempts of these jobs have done with their GPUs.
-    LiveUsage(Vec<JobId>, ReplyTo<Vec<UsageRecord>>),
+    LiveUsage(BTreeSet<JobId>, ReplyTo<Vec<UsageRecord>>),
     /// All nodes.
     Nodes(ReplyTo<Vec<NodeRecord>>),
     /// The records of those jobs whose revision is not the known one.

@@ -120,7 +120,7 @@ impl HistoryReader {
     }
 
     /// What ranks of these jobs that have ended did with their GPUs.
-    pub(crate) fn usage(&self, jobs: &[JobId]) -> Result<Vec<UsageRecord>, HeadError> {
+    pub(crate) fn usage(&self, jobs: &BTreeSet<JobId>) -> Result<Vec<UsageRecord>, HeadError> {
         self.read(|connection| usage::read(connection, jobs))
     }
 

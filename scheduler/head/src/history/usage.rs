@@ -1,5 +1,7 @@
 //! What ranks did with their GPUs: rows of the table `usage`, one for a rank and a GPU.
 
+use std::collections::BTreeSet;
+
 use cohabit_journal::{decode_curve, encode_curve};
 use cohabit_types::{Bytes, DeviceId, DeviceUsage, JobId, RankId, Share, Span, Time, UsageRecord};
 use rusqlite::types::Type;
@@ -13,7 +15,7 @@ const INSERT: &str = "INSERT OR REPLACE INTO usage VALUES (:job, :attempt, :rank
      :ended_at, :ended_at_us, :held_s, :measured_s, :busy_s, :idle_s, :memory_bytes, :capacity_bytes, \
      :energy_wh, :shared, :curve)";
 /// The most rows in an answer: each has up to a kilobyte.
-pub(crate) const MOST_ROWS: usize = 2_048;
+const MOST_ROWS: usize = 2_048;
 
 /// Writes this record, in place of an earlier one of the same rank and GPU.
 pub(crate) fn insert(transaction: &Transaction<'_>, record: &UsageRecord) -> rusqlite::Result<()> {
@@ -41,9 +43,10 @@ pub(crate) fn insert(transaction: &Transaction<'_>, record: &UsageRecord) -> rus
     Ok(())
 }
 
-/// The records of these jobs, in the order of attempts, ranks and devices; at most [`MOST_ROWS`].
-pub(super) fn read(connection: &Connection, jobs: &[JobId]) -> rusqlite::Result<Vec<UsageRecord>> {
-    let wanted = "SELECT * FROM usage WHERE job = ?1 ORDER BY attempt, rank, device LIMIT ?2";
+/// The records of these jobs, in the order of attempts, ranks and devices; at most [`MOST_ROWS`], where the
+/// earliest attempts of the last jobs are left out.
+pub(super) fn read(connection: &Connection, jobs: &BTreeSet<JobId>) -> rusqlite::Result<Vec<UsageRecord>> {
+    let wanted = "SELECT * FROM usage WHERE job = ?1 ORDER BY attempt DESC, rank, device LIMIT ?2";
     let mut query = connection.prepare(wanted)?;
     let mut records = Vec::new();
     for job in jobs {
@@ -51,6 +54,7 @@ pub(super) fn read(connection: &Connection, jobs: &[JobId]) -> rusqlite::Result<
         let rows = query.query_map((job.to_string(), left as u64), |row| record(*job, row))?;
         records.extend(rows.collect::<rusqlite::Result<Vec<UsageRecord>>>()?);
     }
+    records.sort_by(|a, b| (a.rank, &a.usage.device).cmp(&(b.rank, &b.usage.device)));
     Ok(records)
 }
 
@@ -127,12 +131,25 @@ mod tests {
         let writes = [sample(one, 2), sample(one, 1), sample(two, 1), sample(one, 2)];
         open.commit(&writes.map(|it| JournalWrite::Usage(Box::new(it)))).unwrap();
         let reader = HistoryReader::new(&journal.path);
-        assert_eq!(reader.usage(&[one]).unwrap(), [sample(one, 1), sample(one, 2)]);
-        assert_eq!(reader.usage(&[two, JobId::new(9)]).unwrap(), [sample(two, 1)]);
+        let usage = |jobs: &[JobId]| reader.usage(&jobs.iter().copied().collect()).unwrap();
+        assert_eq!(usage(&[one]), [sample(one, 1), sample(one, 2)]);
+        assert_eq!(usage(&[two, JobId::new(9)]), [sample(two, 1)]);
         let prune = |history| JournalWrite::Prune { history, archive: at(0), feed: at(0) };
         open.commit(&[prune(at(50))]).unwrap();
-        assert_eq!(reader.usage(&[two]).unwrap().len(), 1);
+        assert_eq!(usage(&[two]).len(), 1);
         open.commit(&[prune(at(51))]).unwrap();
-        assert_eq!(reader.usage(&[one, two]).unwrap(), []);
+        assert_eq!(usage(&[one, two]), []);
+    }
+
+    #[test]
+    fn of_too_many_rows_the_earliest_attempts_are_left_out() {
+        let journal = TestJournal::new();
+        let job = JobId::new(1);
+        let writes =
+            (1..=MOST_ROWS as u32 + 3).map(|attempt| JournalWrite::Usage(Box::new(sample(job, attempt))));
+        journal.open().commit(&writes.collect::<Vec<_>>()).unwrap();
+        let kept = HistoryReader::new(&journal.path).usage(&[job].into()).unwrap();
+        let attempts = [kept.first(), kept.last()].map(|it| it.unwrap().rank.attempt.attempt);
+        assert_eq!((kept.len(), attempts), (MOST_ROWS, [4, MOST_ROWS as u32 + 3]));
     }
 }

@@ -187,6 +187,7 @@ fn is_plausible(sample: &ColocationSample) -> bool {
 }
 
 fn bound_usage(usage: &mut Vec<DeviceUsage>) {
+    usage.retain(|it| it.device.as_str().len() <= LONGEST_NAME);
     usage.truncate(MOST_DEVICES_OF_RANK);
     usage.iter_mut().for_each(DeviceUsage::bound);
 }

@@ -31,6 +31,8 @@ impl ClientSession {
                 format!("{} jobs are too many for one question: ask for at most {MOST_JOBS}", jobs.len());
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
+        // A job that is named twice is told of once.
+        let jobs: BTreeSet<JobId> = jobs.into_iter().collect();
         let live = self.ask(|reply_to| Query::LiveUsage(jobs.clone(), reply_to)).await?;
         let ended = self.history(move |history| history.usage(&jobs)).await?;
         let known: BTreeSet<_> = ended.iter().map(|it| (it.rank, it.usage.device.clone())).collect();
