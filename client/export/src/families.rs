@@ -41,8 +41,8 @@ struct SampleFamily {
 }
 
 impl ClusterFigures {
-    /// The families, and whether there would be too many series: then all users are one without a name, and the
-    /// jobs on devices are left out.
+    /// The families, and whether there would be too many series: then all users are one without a name, and
+    /// the jobs on devices are left out.
     fn bounded_families(&mut self, most: usize) -> (Vec<SampleFamily>, bool) {
         let families = self.families();
         if families.iter().map(|family| family.samples.len()).sum::<usize>() <= most {

@@ -17,8 +17,8 @@ impl Client {
     }
 
     /// What ranks of these jobs did with their GPUs: those that have ended first, then those that run, as of
-    /// the last minute. Nothing for jobs on host slots, or whose GPUs were never read. At most 256 jobs; of more than
-    /// 2,048 records, the earliest attempts of the last jobs are left out.
+    /// the last minute. Nothing for jobs on host slots, or whose GPUs were never read. At most 256 jobs;
+    /// of more than 2,048 records, the earliest attempts of the last jobs are left out.
     ///
     /// # Errors
     /// Those of the link, and too many jobs.
