@@ -24,7 +24,7 @@ impl ClientSession {
 
     /// Whether what belongs to this user is its own. A viewer has no jobs: they are of a user whose token had
     /// its name before.
-    fn owns(&self, user: &str) -> bool {
+    pub(super) fn owns(&self, user: &str) -> bool {
         match self.by.role {
             Role::User | Role::Admin => self.by.user == user,
             Role::Viewer | Role::Worker => false,

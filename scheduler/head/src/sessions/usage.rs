@@ -39,7 +39,7 @@ impl ClientSession {
         // A rank may have ended between the two looks.
         let live = live.into_iter().filter(|it| !known.contains(&(it.rank, it.usage.device.clone())));
         let mut records: Vec<UsageRecord> = ended.into_iter().chain(live).collect();
-        records.retain(|record| !self.sees_partly() || record.user == self.by.user);
+        records.retain(|record| !self.sees_partly() || self.owns(&record.user));
         let weight = |record: &UsageRecord| {
             size_of::<UsageRecord>() + record.usage.curve.points.len() * size_of::<UsagePoint>()
         };
