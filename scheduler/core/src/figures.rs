@@ -146,7 +146,7 @@ impl Head {
     }
 
     /// What the live attempts of these jobs have done with their GPUs so far, as last reported: at most
-    /// [`MOST_RECORDS`].
+    /// 2,048 records.
     pub fn live_usage(&self, jobs: &BTreeSet<JobId>, now: Time) -> Vec<UsageRecord> {
         let of_job = |job: &JobId| {
             let ranks = job.attempt(0).rank(0)..=job.attempt(u32::MAX).rank(u32::MAX);
