@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{
-    Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HostShare, JobSpec,
-    LaunchMode, OutputFiles, RetryPolicy, Sharing, StallAction, StallPolicy, Stop,
+    Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HostShare,
+    JobInput, JobSpec, LaunchMode, OutputFiles, RetryPolicy, Sharing, StallAction, StallPolicy, Stop,
 };
 use cohabit_console::CommandError;
 use cohabit_console::model_description::read_model_description;
@@ -142,6 +142,7 @@ pub(crate) fn specify(
         partition: job.partition.clone(),
         entries,
         notify: job.notify.iter().flat_map(|argument| argument.0.clone()).collect(),
+        input: JobInput::Empty,
     })
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cohabit_types::{
     Array, Bytes, CodeSnapshot, Command, ComputeLimit, Dependency, DependencyKind, EnforcementRequirement,
-    Entrypoint, FeedKind, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, NotifyRequest, Sharing,
-    Signal, Slowdown, StallAction, StallPolicy, Time, WarningSignal,
+    Entrypoint, FeedKind, GpuRequest, JobId, JobInput, JobSpec, LaunchMode, ModelDescription, NotifyRequest,
+    Sharing, Signal, Slowdown, StallAction, StallPolicy, Time, WarningSignal,
 };
 
 use crate::{Client, Error, JobHandle, Submission};
@@ -303,6 +303,13 @@ impl JobBuilder {
     /// default one. Can be given several times.
     pub fn notify(mut self, event: FeedKind, channel: Option<&str>) -> JobBuilder {
         self.spec.notify.push(NotifyRequest { event, channel: channel.map(str::to_owned) });
+        self
+    }
+
+    /// Lets its first rank read what [`Client::write_input`] sends as its standard input; otherwise it reads
+    /// nothing.
+    pub fn sent_input(mut self) -> JobBuilder {
+        self.spec.input = JobInput::Sent;
         self
     }
 

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DrainRequest, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobSettings, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker,
-    TokenRecord,
+    ChangeResult, DrainRequest, DryRun, Explanation, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobSettings, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId,
+    RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -322,6 +322,21 @@ impl Client {
     /// Those of the link.
     pub async fn nodes(&self) -> Result<Vec<NodeRecord>, Error> {
         self.call(|to: HeadConnection| async move { to.service.nodes(short_call_context()).await }).await
+    }
+
+    /// Sends a piece of the standard input of a job's first rank, for a job that was submitted with
+    /// [`JobBuilder::sent_input`](crate::JobBuilder::sent_input). Answers how many bytes of the input its
+    /// worker has: the next piece begins there. For the user of the job and admins.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if the job is another user's; [`Error::Refused`] with the code `unavailable`
+    /// while the rank does not run, and with another one if it reads no input.
+    pub async fn write_input(&self, piece: InputPiece) -> Result<u64, Error> {
+        let write = move |to: HeadConnection| {
+            let piece = piece.clone();
+            async move { to.service.write_input(short_call_context(), piece).await.map(Ok) }
+        };
+        Ok(self.call(write).await??)
     }
 
     /// The metrics of one rank over its steps; empty if it reported none. For the user of its job and admins.

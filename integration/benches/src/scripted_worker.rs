@@ -6,9 +6,9 @@ use cohabit_net::{
     Context, WorkerHello, WorkerLink, WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    Bytes, CheckpointPiece, CheckpointQuery, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation,
-    LinkBandwidths, LogChunk, LogRequest, MetricSeries, NodeId, Order, Outcome, RankId, Refusal, RefusalCode,
-    Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
+    Bytes, CheckpointPiece, CheckpointQuery, Device, DeviceId, DeviceKind, Incarnation, InputPiece,
+    Inventory, Isolation, LinkBandwidths, LogChunk, LogRequest, MetricSeries, NodeId, Order, Outcome, RankId,
+    Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -152,6 +152,10 @@ impl WorkerService for OrderForwarder {
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         Err(Refusal::new(RefusalCode::NotFound, "a played worker keeps no metrics"))
+    }
+
+    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker takes no input"))
     }
 
     async fn read_checkpoints(self, _: Context, _: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {

@@ -21,6 +21,7 @@ mod faults;
 mod gangs;
 mod gpus;
 mod hostile;
+mod input;
 mod interference;
 mod isolation;
 mod jobs;

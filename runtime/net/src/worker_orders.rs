@@ -1,7 +1,8 @@
 //! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
 
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode,
+    CheckpointPiece, CheckpointQuery, InputPiece, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal,
+    RefusalCode,
 };
 use cohabit_wire::{WorkerServiceClient, v4};
 use tarpc::client::RpcError;
@@ -62,6 +63,27 @@ impl WorkerOrders {
                 Ok(Err(Refusal::new(RefusalCode::NotFound, message)))
             }
             VersionedClient::V5(worker) => worker.read_metrics(context, rank).await,
+        }
+    }
+
+    /// A piece of the input of a rank. A worker of protocol 4 takes none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn write_input(
+        &self,
+        context: Context,
+        piece: InputPiece,
+    ) -> Result<Result<u64, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => {
+                let message = format!(
+                    "the worker of {} is of release 0.1, on which jobs read no input: upgrade it",
+                    piece.rank
+                );
+                Ok(Err(Refusal::new(RefusalCode::WrongState, message)))
+            }
+            VersionedClient::V5(worker) => worker.write_input(context, piece).await,
         }
     }
 

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::job_name::{check_name, default_name};
 use crate::notify_request::check_requests;
 use crate::{
-    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, NotifyRequest, OutputFiles,
-    RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
+    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, JobInput, ModelDescription, NotifyRequest,
+    OutputFiles, RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -82,6 +82,9 @@ pub struct JobSpec {
     /// What its user wants to be told about it.
     #[serde(default)]
     pub notify: Vec<NotifyRequest>,
+    /// What its first rank reads from its standard input.
+    #[serde(default)]
+    pub input: JobInput,
 }
 
 /// How the ranks of an attempt are started.
@@ -184,6 +187,7 @@ impl JobSpec {
             partition: None,
             entries: Vec::new(),
             notify: Vec::new(),
+            input: JobInput::default(),
         }
     }
 
@@ -212,7 +216,21 @@ impl JobSpec {
         self.output.check()?;
         self.array.as_ref().map_or(Ok(()), Array::check)?;
         check_requests(&self.notify)?;
+        self.check_input()?;
         self.check_entries()
+    }
+
+    /// Refuses an input that nobody could send, or nothing would read.
+    fn check_input(&self) -> Result<(), String> {
+        match (self.input, &self.entrypoint, &self.array) {
+            (JobInput::Empty, ..) | (JobInput::Sent, Entrypoint::Command(_), None) => Ok(()),
+            (JobInput::Sent, _, Some(_)) => {
+                Err("the members of an array read no input: let each read a file of its own".into())
+            }
+            (JobInput::Sent, Entrypoint::Application(_) | Entrypoint::Runner(_), None) => {
+                Err("a part of an application reads no input: pass what it needs as arguments".into())
+            }
+        }
     }
 
     /// Refuses rules about time that cannot take effect.
@@ -306,6 +324,9 @@ mod tests {
         assert!(refused(|spec| spec.workdir = "here".into()).contains("not absolute"));
         assert!(refused(|spec| spec.time_limit = Some(Span::ZERO)).contains("zero"));
         assert!(refused(|spec| spec.requeue_on_timeout = true).contains("--time"));
+        let read = JobSpec { input: JobInput::Sent, ..sleeper() };
+        assert_eq!(read.check(), Ok(()));
+        assert!(JobSpec { array: Some(Array::from(0..=1)), ..read }.check().unwrap_err().contains("input"));
         let at_once = StallPolicy { timeout: Span::ZERO, action: StallAction::Warn };
         let stall_refusal = JobSpec { stall: Some(at_once), ..sleeper() }.check().unwrap_err();
         assert!(stall_refusal.contains("zero"));

@@ -49,6 +49,7 @@ impl JobSpec {
             partition,
             entries,
             notify,
+            input: _,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
         let texts =

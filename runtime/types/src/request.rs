@@ -162,7 +162,8 @@ pub enum RefusalCode {
     Unavailable,
     /// The head is at fault.
     Internal,
-    /// The head cannot write down what was asked: its disk is full, or fails. Trying later may help.
+    /// The head or a worker cannot write down what was asked: its disk is full, or fails. Trying later may
+    /// help.
     StorageFailed,
 }
 

@@ -8,10 +8,11 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
-    DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal,
-    RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
+    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
+    Order, RankId, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    UsageRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -96,6 +97,9 @@ pub trait ClientService {
     async fn feed(after: Option<FeedCursor>) -> Result<Feed, Refusal>;
     /// The metrics of a rank over its steps, for the user of its job and admins.
     async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
+    /// A piece of the input of a rank, for the user of its job and admins; comes back when its worker has it.
+    /// Answers how many bytes of the input are there: the next piece begins there.
+    async fn write_input(piece: InputPiece) -> Result<u64, Refusal>;
     /// What there is and what has been counted, for metrics.
     async fn figures() -> Result<Box<Figures>, Refusal>;
     /// What ranks of these jobs did with their GPUs: those that have ended first, then those that run.
@@ -126,6 +130,8 @@ pub trait WorkerService {
     async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
     /// The metrics of a rank over its steps.
     async fn read_metrics(rank: RankId) -> Result<MetricSeries, Refusal>;
+    /// A piece of the input of a rank.
+    async fn write_input(piece: InputPiece) -> Result<u64, Refusal>;
     /// A piece of the checkpoints of a job that this worker keeps.
     async fn read_checkpoints(query: CheckpointQuery) -> Result<CheckpointPiece, Refusal>;
 }

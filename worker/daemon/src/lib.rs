@@ -23,6 +23,7 @@ mod error;
 mod executor_pool;
 mod executor_program;
 mod gpu;
+mod input;
 mod isolation;
 mod job_limit;
 mod link;

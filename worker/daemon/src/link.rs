@@ -14,13 +14,14 @@ use cohabit_net::{
     WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, Incarnation, LogChunk, LogRequest, MetricSeries, Order, RankId,
-    Refusal, Report, Span, Time, WorkerKey,
+    CheckpointPiece, CheckpointQuery, Incarnation, InputPiece, LogChunk, LogRequest, MetricSeries, Order,
+    RankId, Refusal, Report, Span, Time, WorkerKey,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::checkpoints::CheckpointArchives;
+use crate::input;
 use crate::logs;
 use crate::machine_info::MachineInfo;
 use crate::messages::{DriverMessage, LinkBegin};
@@ -286,6 +287,10 @@ impl WorkerService for LinkService {
 
     async fn read_metrics(self, _: cohabit_net::Context, rank: RankId) -> Result<MetricSeries, Refusal> {
         metrics::read(&self.state, rank).await
+    }
+
+    async fn write_input(self, _: cohabit_net::Context, piece: InputPiece) -> Result<u64, Refusal> {
+        input::write(&self.state, piece).await
     }
 
     async fn read_checkpoints(

@@ -14,6 +14,7 @@
 //! supervisor      the event loop while the rank runs          process_tree     the rank's processes
 //! socket          the daemon's connection                     watchdog         if nobody else can end it
 //! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
+//! input           feeds what clients send to the rank
 //! output_files    the files of the job that it also goes to
 //! inherited_state what the executor drops at its start        raw              the unsafe steps
 //! ```
@@ -21,6 +22,7 @@
 mod client_removal;
 mod error_log;
 mod inherited_state;
+mod input;
 mod launch;
 mod open_files;
 mod output;
@@ -52,7 +54,7 @@ use cohabit_host::process::ProcessIdentity;
 use cohabit_host::progress::{ProgressFile, ProgressTracker, SeriesWriter};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::{ExecutorRecord, OutcomeRecord, StartRecord};
-use cohabit_types::{LogStream, Outcome};
+use cohabit_types::{JobInput, LogStream, Outcome};
 use cohabit_worker_core::{OrphanTimer, RankExit, StopSequence};
 use nix::unistd::Pid;
 use tokio::net::{UnixListener, UnixStream};
@@ -63,6 +65,7 @@ use tokio::time::sleep;
 use client_removal::RemovalState;
 use error_log::log_error;
 use inherited_state::drop_inherited_state;
+use input::InputFeed;
 use launch::LaunchedRank;
 use open_files::lower_open_file_limit;
 use output::{Output, Readers, RemainingOutput};
@@ -209,13 +212,18 @@ async fn run_rank(
         account.own(&directory.progress())?;
     }
     let mut log = LogWriter::new(directory.log(), start.log);
+    let is_sent = start.rank.spec.input == JobInput::Sent && start.rank.rank.rank == 0;
+    let (feed, input) = match is_sent {
+        true => InputFeed::new(directory).map(|(feed, input)| (Some(feed), Some(input)))?,
+        false => (None, input),
+    };
     match launch::launch(directory, &start, input) {
         Ok(LaunchedRank { child, note, files }) => {
             let of_daemon = start.rank.note.as_ref().map(|note| format!("[cohabit: {note}]\n"));
             for note in of_daemon.into_iter().chain(note) {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
-            let resources = RankResources { sockets, progress_file, log, files, orphan_timer, lasting };
+            let resources = RankResources { sockets, progress_file, log, files, feed, orphan_timer, lasting };
             supervise(directory, &start, child, resources).await
         }
         Err(failure) => {
@@ -244,6 +252,7 @@ struct RankResources<'a> {
     progress_file: ProgressFile,
     log: LogWriter,
     files: OpenOutput,
+    feed: Option<InputFeed>,
     orphan_timer: OrphanTimer,
     lasting: ExecutorResources<'a>,
 }
@@ -268,6 +277,7 @@ async fn supervise(
     let (status, status_changes) =
         watch::channel(RankStatus { started_at, process, stopping: None, progress: None });
     let (sender, messages) = mpsc::channel(COMMANDS);
+    let feeding = resources.feed.map(|feed| tokio::spawn(feed_rank(feed)));
     let serving = tokio::spawn(serve(resources.sockets, status_changes, sender));
     let supervisor = RankSupervisor {
         process_tree: ProcessTree::new(Pid::from_raw(process)),
@@ -299,9 +309,10 @@ async fn supervise(
     let ending = RankExit { outcome, stopped: result.stopped, at: result.at };
     let ended = OutcomeRecord { ending, started_at: Some(started_at), progress: result.progress };
     write_outcome(directory, ended, result.flush).await?;
-    // Nobody reads it any more. It may be large, and the directory stays with the output.
-    let progress = directory.progress();
-    let _ = blocking(move || fs::remove_file(progress)).await;
+    // Nobody reads them any more. They may be large, and the directory stays with the output.
+    feeding.into_iter().for_each(|feeding| feeding.abort());
+    let files = [directory.progress(), directory.input(), directory.input_end()];
+    let _ = blocking(move || files.map(fs::remove_file)).await;
     if result.output == RemainingOutput::Unread {
         assignments.refuse()?;
     }
@@ -309,6 +320,13 @@ async fn supervise(
     serving.abort();
     let _ = serving.await;
     Ok(())
+}
+
+/// Feeds the rank's standard input.
+async fn feed_rank(feed: InputFeed) {
+    if let Err(error) = feed.run().await {
+        log_error(&format!("the input of the rank ends early: {error}"));
+    }
 }
 
 /// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this

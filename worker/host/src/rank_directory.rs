@@ -7,6 +7,7 @@
 //! executor.log       error messages of the executor, if there are any (*)
 //! script             the job's script, if it has one
 //! progress           where the rank writes its progress
+//! input              what clients have sent for its standard input; input.end is there once that is all
 //! log/               the rank's output, if there is any
 //! outcome.json       how it ended; renamed to acknowledged.json once the head knows it
 //! ```
@@ -74,6 +75,16 @@ impl RankDirectory {
 
     pub fn script(&self) -> PathBuf {
         self.0.join("script")
+    }
+
+    /// What clients have sent for its standard input.
+    pub fn input(&self) -> PathBuf {
+        self.0.join("input")
+    }
+
+    /// Is there once that is all.
+    pub fn input_end(&self) -> PathBuf {
+        self.0.join("input.end")
     }
 
     pub fn progress(&self) -> PathBuf {

@@ -8,10 +8,11 @@ use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
     DrainRequest, DryRun, Entrypoint, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode, GpuRequest,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
-    JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice,
-    Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role,
-    RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings,
+    JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream, MetricSeries,
+    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker,
+    Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    UsageRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -537,6 +538,10 @@ impl ClientService for FakeHead {
     }
 
     async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
+        not_here()
+    }
+
+    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
         not_here()
     }
 

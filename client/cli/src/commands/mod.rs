@@ -34,6 +34,7 @@ mod nodes;
 #[cfg(feature = "notify")]
 mod notify;
 mod objects;
+mod own_input;
 #[cfg(feature = "worker")]
 mod profile;
 mod run;

@@ -5,14 +5,14 @@
 use std::pin::pin;
 use std::process::ExitCode;
 
-use cohabit_client::types::{JobChange, JobId, JobSpec, JobState};
+use cohabit_client::types::{JobChange, JobId, JobInput, JobSpec, JobState};
 use cohabit_client::{Client, Error, JobHandle, LogOptions};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
 use futures::stream;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{dry_run, logs, submission};
+use super::{dry_run, logs, own_input, submission};
 use crate::arguments::RunArguments;
 use crate::endpoint::connect_to_wait;
 use crate::log_printer::{LogPrinter, print_message_in_background};
@@ -23,7 +23,8 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect_to_wait(&arguments.submission.connection).await?;
-    let prepared = submission::prepare(&client, arguments.submission, script).await?;
+    let input = if own_input::is_given() { JobInput::Sent } else { JobInput::Empty };
+    let prepared = submission::prepare(&client, arguments.submission, script, input).await?;
     if is_dry {
         return dry_run::dry_run(&client, &prepared.submission, format).await;
     }
@@ -33,7 +34,7 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
     let job = prepared.submit(&client).await?;
     output::print_message(&format!("job {} submitted", job.id()));
 
-    let mut followed = pin!(follow(&client, &job, prepared.submission.spec()));
+    let mut followed = pin!(follow_with_input(&client, &job, prepared.submission.spec()));
     tokio::select! {
         ended = &mut followed => return ended,
         _ = interrupts.recv() => {}
@@ -51,6 +52,26 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
         _ = interrupts.recv() => "is being cancelled",
     };
     Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted: job {} {how}", job.id())))
+}
+
+/// Follows the job, and sends it what this process reads from its standard input, if the job takes it.
+async fn follow_with_input(
+    client: &Client,
+    job: &JobHandle,
+    spec: &JobSpec,
+) -> Result<ExitCode, CommandError> {
+    if spec.input == JobInput::Empty {
+        return follow(client, job, spec).await;
+    }
+    tokio::select! {
+        ended = follow(client, job, spec) => ended,
+        Err(error) = own_input::send(client, job.id()) => {
+            // What it would make of a part of its input is not what was asked for.
+            client.change(JobChange::Cancel, &[job.id()]).await?;
+            let message = format!("job {} is cancelled, for its input ended early: {}", job.id(), error.message);
+            Err(CommandError::new(error.kind, message))
+        }
+    }
 }
 
 /// Prints the output of the job until it has ended, and then how it ended.

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use cohabit_client::types::{Bytes, Dependency, Entrypoint, JobSpec, counted};
+use cohabit_client::types::{Bytes, Dependency, Entrypoint, JobInput, JobSpec, counted};
 use cohabit_client::{Client, CodeFolder, CodeUpload, JobHandle, Submission};
 use cohabit_console::{CommandError, output};
 
@@ -50,11 +50,13 @@ fn describe_upload(upload: &CodeUpload) -> String {
     format!("Uploaded {} of {all} ({})", upload.files, upload.bytes)
 }
 
-/// The job that the arguments describe. The head resolves its dependencies.
+/// The job that the arguments describe, with this input unless it is an array. The head resolves its
+/// dependencies.
 pub(super) async fn prepare(
     client: &Client,
     arguments: SubmissionArguments,
     script: Option<Script>,
+    input: JobInput,
 ) -> Result<PreparedJob, CommandError> {
     if let Some(script) = &script {
         for line in script.late_directives() {
@@ -70,7 +72,8 @@ pub(super) async fn prepare(
         None => described,
     };
     let depends_on = dependencies(client, &arguments.job.depends_on).await?;
-    let submission = Submission::new(JobSpec { depends_on, ..described })?;
+    let input = if described.array.is_some() { JobInput::Empty } else { input };
+    let submission = Submission::new(JobSpec { depends_on, input, ..described })?;
     let submission = match arguments.idempotency_key {
         Some(key) => submission.with_key(key),
         None => submission,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::{Array, JobId, counted};
+use cohabit_client::types::{Array, JobId, JobInput, counted};
 use cohabit_console::{CommandError, output, with_schema};
 
 use super::{dry_run, submission};
@@ -19,7 +19,7 @@ pub(super) async fn submit(
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
-    let prepared = submission::prepare(&client, arguments.submission, script).await?;
+    let prepared = submission::prepare(&client, arguments.submission, script, JobInput::Empty).await?;
     if is_dry {
         return dry_run::dry_run(&client, &prepared.submission, format).await;
     }

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Feed,
-    FeedCursor, Figures, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest,
-    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, ReasonCode,
-    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
-    UsageRecord,
+    FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobLabels, JobRecord,
+    JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord,
+    LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId,
+    ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
+    UpdateCursor, UsageRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -51,6 +51,7 @@ pub(crate) enum Call {
     JobUpdates(Option<UpdateCursor>),
     Feed(Option<FeedCursor>),
     ReadMetrics(RankId),
+    WriteInput(InputPiece),
     Figures,
     Usage(Vec<JobId>),
     RevokeToken(String),
@@ -498,6 +499,11 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         let turn = self.turn(Call::Usage(jobs)).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {
+        let turn = self.turn(Call::WriteInput(piece)).await?;
         panic!("{turn:?} does not answer this call")
     }
 

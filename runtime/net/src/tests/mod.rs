@@ -14,8 +14,8 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
     ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode,
-    HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
+    HeadStatus, Incarnation, InputPiece, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord,
+    JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
     LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
     RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt,
     TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
@@ -290,6 +290,10 @@ impl ClientService for ClientHandler {
         Err(unasked())
     }
 
+    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
+        Err(unasked())
+    }
+
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         Err(unasked())
     }
@@ -390,6 +394,10 @@ impl WorkerService for Worker {
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(unasked())
+    }
+
+    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
         Err(unasked())
     }
 

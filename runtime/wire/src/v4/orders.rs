@@ -153,6 +153,7 @@ impl From<JobSpec> for types::JobSpec {
             partition: None,
             entries: Vec::new(),
             notify: Vec::new(),
+            input: types::JobInput::default(),
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -190,6 +191,7 @@ impl From<types::JobSpec> for JobSpec {
             partition: _,
             entries: _,
             notify: _,
+            input: _,
             ..
         } = spec;
         JobSpec {
@@ -345,7 +347,7 @@ mod tests {
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
-                        partition, entries or messages, no checkpoints elsewhere, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 13, "{left_out}");
+                        partition, entries, messages or input, no checkpoints elsewhere, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 14, "{left_out}");
     }
 }

@@ -8,9 +8,9 @@ use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
-    ContentHash, DryRun, Explanation, Figures, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision,
-    JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order, Principal,
-    RankId, Refusal, Reply, Report, Request, Time, UsageRecord, WorkerKey,
+    ContentHash, DryRun, Explanation, Figures, Filter, InputPiece, Inventory, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order,
+    Principal, RankId, Refusal, Reply, Report, Request, Time, UsageRecord, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -199,6 +199,8 @@ pub(crate) enum WorkerSessionMessage {
     ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
     /// Read the metrics of a rank.
     ReadMetrics(RankId, ReplyTo<Result<MetricSeries, Refusal>>),
+    /// Take a piece of the input of a rank.
+    WriteInput(InputPiece, ReplyTo<Result<u64, Refusal>>),
     /// Read a piece of checkpoints.
     ReadCheckpoints(CheckpointQuery, ReplyTo<Result<CheckpointPiece, Refusal>>),
 }

@@ -10,10 +10,10 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
-    Feed, FeedCursor, Figures, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice,
-    Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord,
+    JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries,
+    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode,
+    RefusedWorker, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use tokio::time::Instant;
@@ -248,6 +248,10 @@ impl ClientService for ApplicationSession {
 
     async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         self.refusal("see what jobs did with their GPUs")
+    }
+
+    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
+        self.refusal("send input")
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {

@@ -12,10 +12,10 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
-    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
-    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord,
+    Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -233,6 +233,10 @@ impl ClientService for ClientSession {
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         self.visible_usage(jobs).await
+    }
+
+    async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {
+        self.pass_input(piece).await
     }
 
     async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {

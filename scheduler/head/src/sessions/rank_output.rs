@@ -2,7 +2,8 @@
 
 use cohabit_actor::{AskError, ReplyTo};
 use cohabit_types::{
-    JobRecord, LogChunk, LogRequest, MetricSeries, RankId, Refusal, RefusalCode, Role, counted,
+    INPUT_PIECE, InputPiece, JobRecord, LogChunk, LogRequest, MetricSeries, RankId, Refusal, RefusalCode,
+    Role, counted,
 };
 
 use super::client::{ClientSession, ending};
@@ -25,6 +26,20 @@ impl ClientSession {
         Ok(series)
     }
 
+    /// Passes a piece of the input of a rank to its worker.
+    pub(super) async fn pass_input(&self, piece: InputPiece) -> Result<u64, Refusal> {
+        if piece.bytes.len() > INPUT_PIECE {
+            let message =
+                format!("a piece of an input has at most {INPUT_PIECE} bytes, not {}", piece.bytes.len());
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        let rank = piece.rank;
+        let route = self.route_to_worker_of(rank).await?;
+        let _permit = self.query_permit().await;
+        self.pace_answer(piece.bytes.len()).await;
+        ask_worker(&route, rank, "input", |reply_to| WorkerSessionMessage::WriteInput(piece, reply_to)).await
+    }
+
     /// The worker on which a rank runs, or ran, if the client may read its output.
     async fn route_to_worker_of(&self, rank: RankId) -> Result<WorkerRoute, Refusal> {
         let record = self.readable(rank).await?;
@@ -41,8 +56,10 @@ impl ClientSession {
         if self.by.role == Role::Admin || self.by.user == record.user {
             return Ok(record);
         }
-        let message =
-            format!("job {job} belongs to {}: only its owner and admins may read its logs", record.user);
+        let message = format!(
+            "job {job} belongs to {}: only its owner and admins may read its output and send it input",
+            record.user
+        );
         Err(Refusal::new(RefusalCode::NotAllowed, message))
     }
 

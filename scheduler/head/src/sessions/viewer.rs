@@ -9,10 +9,10 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
-    Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
-    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord,
+    Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use super::client::ClientSession;
@@ -203,6 +203,10 @@ impl ClientService for ViewerSession {
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
         self.refusal("follow what happens to jobs", USER)
+    }
+
+    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
+        self.refusal("send input to a job", USER)
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {

@@ -220,6 +220,10 @@ fn gather(
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_metrics(worker, rank).await) });
             }
+            WorkerSessionMessage::WriteInput(piece, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(write_input(worker, piece).await) });
+            }
             WorkerSessionMessage::ReadCheckpoints(query, reply_to) => {
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_checkpoints(worker, query).await) });
@@ -251,6 +255,12 @@ async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_t
 async fn read_metrics(worker: WorkerOrders, rank: RankId) -> Result<cohabit_types::MetricSeries, Refusal> {
     let answer = worker.read_metrics(context_for(LOG_LIMIT), rank).await;
     answer.unwrap_or_else(|error| Err(no_answer("metrics", rank, &error)))
+}
+
+async fn write_input(worker: WorkerOrders, piece: cohabit_types::InputPiece) -> Result<u64, Refusal> {
+    let rank = piece.rank;
+    let answer = worker.write_input(context_for(LOG_LIMIT), piece).await;
+    answer.unwrap_or_else(|error| Err(no_answer("input", rank, &error)))
 }
 
 async fn read_checkpoints(worker: WorkerOrders, query: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {

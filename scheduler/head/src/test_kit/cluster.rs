@@ -12,10 +12,10 @@ use cohabit_net::{
 };
 use cohabit_types::{
     ChangeResult, CheckpointPiece, CheckpointQuery, DrainRequest, DryRun, Explanation, Feed, FeedCursor,
-    Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries,
-    ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker, Report, Role,
-    RunOrder, Span, Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
+    Filter, HeadStatus, HeldRank, Incarnation, InputPiece, Inventory, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest,
+    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal,
+    RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -446,6 +446,11 @@ impl WorkerService for Orders {
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         Ok(MetricSeries::default())
+    }
+
+    /// Has all of the input that it is sent.
+    async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {
+        Ok(piece.offset + piece.bytes.len() as u64)
     }
 
     /// Gives away checkpoints of three bytes.

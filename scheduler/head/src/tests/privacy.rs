@@ -2,9 +2,9 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    DrainRequest, Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSettings,
-    JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData,
-    Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
+    DrainRequest, Filter, FollowMode, GpuRequest, InputPiece, JobChange, JobId, JobRef, JobRevision,
+    JobSettings, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome,
+    PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -111,6 +111,9 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::JobUpdates { after: None },
         Question::Feed { after: None },
         Question::ReadMetrics { rank },
+        Question::WriteInput {
+            piece: InputPiece { rank, offset: 0, bytes: b"read this".to_vec(), is_last: true },
+        },
         Question::Figures {},
         Question::Usage { jobs: vec![job] },
     ]
@@ -160,6 +163,7 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         }
         Question::Feed { after } => text(head.feed(long, after)).await,
         Question::ReadMetrics { rank } => text(head.read_metrics(long, rank)).await,
+        Question::WriteInput { piece } => text(head.write_input(long, piece)).await,
         Question::Figures {} => text(head.figures(long)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
     }

@@ -37,6 +37,7 @@ fn is_allowed(question: &Question) -> bool {
         | Question::RefusedWorkers {}
         | Question::ReadLog { .. }
         | Question::ReadMetrics { .. }
+        | Question::WriteInput { .. }
         | Question::ReadCode { .. }
         | Question::MissingContent { .. }
         | Question::PutContent { .. }

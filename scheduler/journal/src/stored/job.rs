@@ -60,6 +60,19 @@ pub(crate) struct StoredJobSpec {
     entries: Vec<String>,
     #[serde(with = "As::<Vec<StoredNotifyRequest>>", default, skip_serializing_if = "Vec::is_empty")]
     notify: Vec<types::NotifyRequest>,
+    #[serde(with = "As::<StoredJobInput>", default, skip_serializing_if = "is_empty_input")]
+    input: types::JobInput,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::JobInput", rename_all = "lowercase")]
+pub(crate) enum StoredJobInput {
+    Empty,
+    Sent,
+}
+
+fn is_empty_input(input: &types::JobInput) -> bool {
+    *input == types::JobInput::Empty
 }
 
 #[derive(Serialize, Deserialize)]
@@ -285,6 +298,7 @@ pub(crate) struct StoredWarningSignal {
 }
 
 shape_of! {
+    StoredJobInput => types::JobInput,
     StoredCodeSnapshot => types::CodeSnapshot,
     StoredJobSpec => types::JobSpec,
     StoredEntrypoint => types::Entrypoint,

@@ -1,9 +1,10 @@
 //! Samples of what scripts and files give a job: a label, files for its output, requests for messages, and
-//! entries.
+//! entries, and input that a client sends.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    Array, ClientRequestId, FeedKind, JobSpec, NotifyRequest, OutputFiles, Principal, Request, Role, Submit,
+    Array, ClientRequestId, FeedKind, JobInput, JobSpec, NotifyRequest, OutputFiles, Principal, Request,
+    Role, Submit,
 };
 
 /// Files for the output of a job.
@@ -11,8 +12,8 @@ pub(super) fn output_files() -> OutputFiles {
     OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
 }
 
-/// A script with files for its output, and an array of two entries.
-pub(super) fn events() -> [Event; 2] {
+/// A script with files for its output, an array of two entries, and a job that reads what a client sends.
+pub(super) fn events() -> [Event; 3] {
     let script = JobSpec {
         partition: Some("gpu".into()),
         output: output_files(),
@@ -27,7 +28,9 @@ pub(super) fn events() -> [Event; 2] {
         array: Some(Array::from(0..=1)),
         ..JobSpec::command(vec!["train".into(), "{}".into()], "/".into())
     };
-    [script, entries].map(|spec| {
+    let reader =
+        JobSpec { input: JobInput::Sent, ..JobSpec::command(vec!["wc".into(), "-l".into()], "/".into()) };
+    [script, entries, reader].map(|spec| {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         Event::Client(
             ClientRequestId(9),

@@ -14,8 +14,9 @@ use cohabit_net::{
 use cohabit_store::{ContentError, ContentStore, StoreKind, StoreLimits};
 use cohabit_types::{
     Bytes, CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, DeviceId, FollowMode, HeldRank,
-    Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun,
-    Refusal, RefusalCode, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
+    InputPiece, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome, Progress,
+    RankId, RankRun, Refusal, RefusalCode, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time,
+    WorkerKey,
 };
 use cohabit_worker_daemon::{DeviceSpec, ExecutorProgram, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -302,6 +303,10 @@ impl Joined {
     ) -> Result<LogChunk, Refusal> {
         let request = LogRequest { rank, from, at_end };
         self.session.orders.read_log(context_for(Span::from_secs(30)), request).await.unwrap()
+    }
+
+    pub(crate) async fn write_input(&self, piece: InputPiece) -> Result<u64, Refusal> {
+        self.session.orders.write_input(context_for(Span::from_secs(30)), piece).await.unwrap()
     }
 
     /// All output of the rank, read to its end.

@@ -98,6 +98,7 @@ fn version_2_adds_only_new_fields_to_complete_files_of_version_1() {
             assert!(added.remove("output").is_some(), "{name}");
             assert!(added.remove("entries").is_some(), "{name}");
             assert!(added.remove("notify").is_some(), "{name}");
+            assert_eq!(added.remove("input"), Some("empty".into()), "{name}");
             let demand = spec.pointer_mut("/demand").and_then(Value::as_object_mut).unwrap();
             assert_eq!(demand.remove("up_to"), Some(Value::Null), "{name}");
         }

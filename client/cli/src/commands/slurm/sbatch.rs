@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use cohabit_client::types::JobInput;
 use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, output};
 
 use super::super::{dry_run, submission};
@@ -30,7 +31,7 @@ pub(super) async fn sbatch(words: &[String]) -> Result<ExitCode, CommandError> {
     warnings.iter().for_each(|warning| output::print_message(&format!("warning: {warning}")));
 
     let client = connect(&connection()).await?;
-    let prepared = submission::prepare(&client, arguments, Some(script)).await?;
+    let prepared = submission::prepare(&client, arguments, Some(script), JobInput::Empty).await?;
     if is_test {
         return dry_run::dry_run(&client, &prepared.submission, OutputFormat::Table).await;
     }
