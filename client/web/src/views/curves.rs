@@ -11,6 +11,7 @@ use cohabit_console::records::progress::value_text;
 use cohabit_console::records::short_name::short_name;
 use jiff::tz::TimeZone;
 
+use super::chart_field::{BOTTOM, LEFT, RIGHT, TOP};
 use super::curve_path::curve_path;
 use super::line;
 use crate::cluster::metric_digest::{
@@ -18,12 +19,6 @@ use crate::cluster::metric_digest::{
 };
 use crate::state::AttemptMetrics;
 
-/// The field in units of its own: the page scales it. Below and left of the curve there are labels.
-pub(crate) const FIELD: (u32, u32) = (340, 172);
-const LEFT: f64 = 62.0;
-const RIGHT: f64 = 332.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 142.0;
 /// The distance of two marks whose texts do not touch.
 const MARK_WIDTH: f64 = 52.0;
 /// Names are cut to so many characters.

@@ -13,7 +13,9 @@ use cohabit_console::records::progress::value_text;
 use cohabit_console::records::{local_time, progress};
 use jiff::tz::TimeZone;
 
-use super::curves::{Curves, FIELD};
+use super::chart_field::FIELD;
+use super::curves::Curves;
+use super::gpu_curves::GpuCurves;
 use super::job_row::JobRow;
 use super::line;
 use super::overview::per_cent_done;
@@ -36,6 +38,7 @@ pub(crate) struct JobView {
     /// The present values, where there are no curves.
     pub(crate) metrics: Vec<JobMetric>,
     pub(crate) curves: Curves,
+    pub(crate) gpus: Option<GpuCurves>,
     /// The width and height of the field of a curve.
     pub(crate) field: (u32, u32),
     pub(crate) neighbors: Vec<JobNeighbor>,
@@ -127,6 +130,7 @@ impl JobView {
             progress: JobProgress::of(job, now),
             metrics: metrics.map(|(name, value)| JobMetric::new(name, *value)).collect(),
             curves,
+            gpus: GpuCurves::new(job.id, &answer.usage),
             field: FIELD,
             neighbors: neighbors.map(|neighbor| JobNeighbor::new(neighbor, now)).collect(),
             own: Slowdowns::of(job),

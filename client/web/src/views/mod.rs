@@ -2,9 +2,11 @@
 //! is rendered by the template of the same name.
 
 pub(crate) mod arrays;
+pub(crate) mod chart_field;
 pub(crate) mod confirmation;
 pub(crate) mod curve_path;
 pub(crate) mod curves;
+pub(crate) mod gpu_curves;
 pub(crate) mod job;
 pub(crate) mod job_row;
 pub(crate) mod lanes;

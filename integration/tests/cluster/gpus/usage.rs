@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::kit::GpuCluster;
 use crate::kit::until;
+use crate::web::server::WebServer;
 
 #[test]
 fn what_a_job_does_with_its_gpu_is_measured_and_kept() {
@@ -25,6 +26,12 @@ fn what_a_job_does_with_its_gpu_is_measured_and_kept() {
     assert_eq!(kept[0]["curve"]["utilization"][0], 80);
     let sheet = gpus.cluster.ok(&["show", &job]);
     assert!(sheet.contains("    GPU use: 80% busy of "), "{sheet}");
+    let mut server = WebServer::start(&gpus.cluster, &[]);
+    let session = server.session();
+    let page = server.page(&session, &format!("/jobs/{job}"));
+    let drawn = ["GPU use of attempt 1", "<path d=\"M", "aria-label=\"GPU use over ", ": 80% busy of "];
+    assert!(drawn.iter().all(|text| page.contains(text)), "{page}");
+    drop(server);
     gpus.cluster.stop_head();
     gpus.cluster.restart_head();
     assert_eq!(usage(&gpus), kept, "it outlives the head");

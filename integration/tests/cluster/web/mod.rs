@@ -5,6 +5,6 @@ pub(crate) mod http;
 mod pages;
 mod random_requests;
 mod screens;
-mod server;
+pub(crate) mod server;
 mod strangers;
 pub(crate) mod wall;

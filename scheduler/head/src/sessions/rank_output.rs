@@ -9,15 +9,18 @@ use cohabit_types::{
 use super::client::{ClientSession, ending};
 use crate::driver::{Message, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 
+/// What is done with logs and metrics.
+const READING: &str = "read its logs";
+
 impl ClientSession {
     pub(super) async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
-        let route = self.route_to_worker_of(request.rank).await?;
+        let route = self.route_to_worker_of(request.rank, READING).await?;
         let read = |reply_to| WorkerSessionMessage::ReadLog(request, reply_to);
         ask_worker(&route, request.rank, "log", read).await
     }
 
     pub(super) async fn find_metrics(&self, rank: RankId) -> Result<MetricSeries, Refusal> {
-        let route = self.route_to_worker_of(rank).await?;
+        let route = self.route_to_worker_of(rank, READING).await?;
         // A series is large and, unlike a log, comes at once: a user holds few of them in the head.
         let _permit = self.query_permit().await;
         let read = |reply_to| WorkerSessionMessage::ReadMetrics(rank, reply_to);
@@ -34,32 +37,29 @@ impl ClientSession {
             return Err(Refusal::new(RefusalCode::Invalid, message));
         }
         let rank = piece.rank;
-        let route = self.route_to_worker_of(rank).await?;
+        let route = self.route_to_worker_of(rank, "send it input").await?;
         let _permit = self.query_permit().await;
         self.pace_answer(piece.bytes.len()).await;
         ask_worker(&route, rank, "input", |reply_to| WorkerSessionMessage::WriteInput(piece, reply_to)).await
     }
 
-    /// The worker on which a rank runs, or ran, if the client may read its output.
-    async fn route_to_worker_of(&self, rank: RankId) -> Result<WorkerRoute, Refusal> {
-        let record = self.readable(rank).await?;
+    /// The worker on which a rank runs, or ran, if the client may do this with it.
+    async fn route_to_worker_of(&self, rank: RankId, what: &str) -> Result<WorkerRoute, Refusal> {
+        let record = self.own_record(rank, what).await?;
         match self.find(WorkerLookup::Rank(rank)).await? {
             Some(found) => Ok(found),
             None => self.find_by_record(&record, rank).await,
         }
     }
 
-    /// The job's record, if the client may read its output.
-    async fn readable(&self, rank: RankId) -> Result<JobRecord, Refusal> {
+    /// The job's record, if the job is the client's own, or the client an admin.
+    async fn own_record(&self, rank: RankId, what: &str) -> Result<JobRecord, Refusal> {
         let job = rank.attempt.job;
         let record = self.record(job).await?;
         if self.by.role == Role::Admin || self.by.user == record.user {
             return Ok(record);
         }
-        let message = format!(
-            "job {job} belongs to {}: only its owner and admins may read its output and send it input",
-            record.user
-        );
+        let message = format!("job {job} belongs to {}: only its owner and admins may {what}", record.user);
         Err(Refusal::new(RefusalCode::NotAllowed, message))
     }
 
