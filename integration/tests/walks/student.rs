@@ -258,10 +258,12 @@ fn a_student_runs_jobs_as_the_documents_show() {
     prepare(&walk, &section, &training(&snippet));
     quick_start(&mut walk);
     second_node(&mut walk);
-    let [first, arrays, code, slices, metrics, gangs]: [Vec<String>; 6] =
+    let [first, arrays, code, input, slices, metrics, gangs]: [Vec<String>; 7] =
         section.commands().try_into().expect("the section has its blocks");
     submit_and_change(&mut walk, &section, &first);
     arrays_and_code(&mut walk, &section, &arrays, &code);
+    block(&mut walk, &input, nothing);
+    assert_eq!(walk.ran("cohabit run -- wc").stdout, "4\n", "the job reads the file");
     slices_metrics_and_gangs(&mut walk, &section, [slices, metrics, gangs]);
     slurm(&mut walk);
     walk.finish();
