@@ -15,7 +15,7 @@ pub enum JobInput {
     Sent,
 }
 
-/// The most bytes of an input: its worker keeps all of it until the rank's directory is removed.
+/// The most bytes of an input: its worker keeps all of it until the rank ends.
 pub const MOST_INPUT: u64 = 1 << 30;
 
 /// The most bytes of a piece.

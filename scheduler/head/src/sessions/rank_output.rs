@@ -1,4 +1,4 @@
-//! What ranks have printed and reported: it stays with their workers, and is read there.
+//! What ranks print, report and read: it stays with their workers, to which the head passes each question.
 
 use cohabit_actor::{AskError, ReplyTo};
 use cohabit_types::{
