@@ -209,6 +209,9 @@ pub struct JobPrediction {
     pub gpu_memory: Option<Bytes>,
     /// When it may start.
     pub starts_at: Option<Time>,
+    /// The times between which eight of ten such starts lie, where that rests on run times of earlier jobs.
+    #[serde(default)]
+    pub starts_between: Option<[Time; 2]>,
     /// When it may end.
     pub ends_at: Option<Time>,
     /// The times between which eight of ten such runs would end, where that rests on earlier runs.

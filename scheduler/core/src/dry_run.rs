@@ -3,14 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cohabit_policy::{DryRunResult, JobFeatures, JobForecast, PastRuns, PendingJob, Proposal};
+use cohabit_policy::{
+    DryRunResult, JobFeatures, PastRuns, PendingJob, Proposal, QueueForecast, RemainingTime,
+};
 use cohabit_types::{
     ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, JobId, JobPrediction, NodeId, Placement,
     Principal, Refusal, Role, Share, Slowdown, Span, Submit, Time,
 };
 
-use crate::expected_times::{is_stated, with_run_times};
+use crate::expected_start::{ExpectedRun, ExpectedTime, expected_runs};
+use crate::expected_times::{is_stated, with_run_times, with_times};
+use crate::forecasts::PolicyForecasts;
 use crate::head::Head;
+use crate::reader::HeadReader;
 use crate::reason::{AwaitedJobs, not_yet_eligible};
 use crate::submission::SubmissionState;
 
@@ -61,12 +66,14 @@ impl Head {
     /// What the policy said about the job, with the names that people know, and the run times of jobs like
     /// it.
     pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult, past_runs: &PastRuns) -> DryRun {
+        let queue = PolicyForecasts::new(result.queue.clone(), Vec::new());
+        let reader = self.at(job.now).with_forecasts(&queue).with_past_runs(past_runs);
         let own = |it: &&ColocationSlowdown| it.job == job.job.id;
         let neighbors = result.with_job.iter().filter(|it| !own(it));
         DryRun {
             place: result.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
             reason: job.reason(result),
-            predicted: job.predicted(result, past_runs),
+            predicted: job.predicted(result, reader),
             slowdown: result.with_job.iter().find(own).cloned(),
             neighbors: neighbors.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
         }
@@ -97,9 +104,15 @@ impl Head {
 impl DryRunJob {
     /// Where it would start at once, if it would.
     fn start<'r>(&self, result: &'r DryRunResult) -> Option<&'r Proposal> {
-        let at_once = |expected: &JobForecast| expected.starts_at.is_some_and(|at| at <= self.now);
-        let its_turn = self.not_eligible.is_none() && result.forecast.as_ref().is_none_or(at_once);
+        let its_turn = self.not_eligible.is_none() && self.is_next(&result.queue);
         result.place.as_ref().ok().filter(|_| its_turn)
+    }
+
+    /// Whether it need not wait for the end of another job, as far as the policy says.
+    fn is_next(&self, queue: &QueueForecast) -> bool {
+        let Some(place) = queue.jobs.iter().position(|it| it.job == self.job.id) else { return true };
+        let starts = queue.replay(self.now, place + 1, |_| None);
+        starts[place].is_some_and(|at| at <= self.now)
     }
 
     /// Why it would start at once, or would not.
@@ -107,7 +120,7 @@ impl DryRunJob {
         if let Some(why) = &self.not_eligible {
             return why.clone();
         }
-        match (self.start(result), &result.forecast, &result.place) {
+        match (self.start(result), result.queue.job(self.job.id), &result.place) {
             (Some(Proposal { why, .. }), ..) if why.is_empty() => "it would start at once".to_owned(),
             (Some(Proposal { why, .. }), ..) => format!("it would start at once: {why}"),
             (None, Some(expected), _) => expected.why.clone(),
@@ -116,35 +129,50 @@ impl DryRunJob {
         }
     }
 
-    fn predicted(&self, result: &DryRunResult, past_runs: &PastRuns) -> JobPrediction {
+    fn predicted(&self, result: &DryRunResult, reader: HeadReader<'_>) -> JobPrediction {
         let memory = self.job.traits.estimate.as_ref().and_then(|it| it.gpu_memory);
-        let known = past_runs.like(&self.features);
-        let times = known.as_ref().map(|known| with_run_times(JobPrediction::default(), known));
-        let stated = || result.forecast.as_ref()?.runtime.filter(|_| self.is_stated);
-        let times = times.unwrap_or_else(|| JobPrediction { runtime: stated(), ..JobPrediction::default() });
+        let known = reader.past_runs.and_then(|past| past.like(&self.features));
+        let stated = result.queue.job(self.job.id).and_then(|it| it.runtime).filter(|_| self.is_stated);
+        let (alone, times) = match &known {
+            Some(known) => (
+                Some(known.distribution.remaining(Span::ZERO)),
+                with_run_times(JobPrediction::default(), known),
+            ),
+            None => (
+                stated.map(RemainingTime::exactly),
+                JobPrediction { runtime: stated, ..JobPrediction::default() },
+            ),
+        };
         let own = result.with_job.iter().find(|it| it.job == self.job.id);
         let colocation_slowdown =
             result.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
-        let (starts_at, ends_at) = self.times(result, times.runtime);
+        let run = self.expected_run(result, alone, reader);
         JobPrediction {
             iterations: self.features.iterations,
             slowdown: own.map(|it| it.predicted.expected).or(colocation_slowdown),
             gpu_memory: memory,
-            starts_at,
-            ends_at,
-            ..times
+            ..with_times(times, run.map(|it| it.start), run.and_then(|it| it.end))
         }
     }
 
-    /// When it would start and end. A forecast that says 'now' although there is no place for it is ignored.
-    fn times(&self, result: &DryRunResult, runtime: Option<Span>) -> (Option<Time>, Option<Time>) {
+    /// When it would start and end, where it takes `alone` without a neighbor. A forecast that says 'now'
+    /// although there is no place for it is ignored.
+    fn expected_run(
+        &self,
+        result: &DryRunResult,
+        alone: Option<RemainingTime>,
+        reader: HeadReader<'_>,
+    ) -> Option<ExpectedRun> {
         if let Some(Proposal { slowdown, .. }) = self.start(result) {
-            let there = |alone: Span| Span::from_secs_f64(alone.as_secs_f64() * slowdown);
-            return (Some(self.now), runtime.map(|alone| self.now + there(alone)));
+            let there = alone.map(|alone| alone.times(*slowdown));
+            let end = there.map(|there| ExpectedTime::after(self.now, there));
+            return Some(ExpectedRun { start: ExpectedTime { at: self.now, between: None }, end });
         }
-        let expected = result.forecast.as_ref().filter(|_| self.not_eligible.is_none());
-        let later = expected.filter(|it| it.starts_at.is_some_and(|at| at > self.now));
-        let ends_at = later.and_then(|it| it.starts_at).zip(runtime).map(|(start, runtime)| start + runtime);
-        (later.and_then(|it| it.starts_at), ends_at)
+        if self.not_eligible.is_some() {
+            return None;
+        }
+        let time_left = |job| if job == self.job.id { alone } else { reader.time_left(job) };
+        let run = *expected_runs(&result.queue, self.now, time_left).get(&self.job.id)?;
+        Some(run).filter(|run| run.start.at > self.now)
     }
 }

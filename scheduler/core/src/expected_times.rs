@@ -4,7 +4,9 @@
 use cohabit_policy::{JobFeatures, KnownRunTimes, RemainingTime};
 use cohabit_types::{JobId, JobPhase, JobPrediction, JobSpec, Progress, Slowdown, Span, Time, TrainingSpec};
 
-use crate::job::Job;
+use crate::expected_start::{ExpectedRun, ExpectedTime, expected_runs};
+use crate::forecasts::PolicyForecasts;
+use crate::job::{Job, JobStatus};
 use crate::reader::HeadReader;
 use crate::submission::SubmissionState;
 
@@ -15,8 +17,8 @@ pub(crate) enum EndEvidence {
     Progress(Time),
     /// Runs of jobs like it: how much longer those ran that ran at least as long.
     Runs(RemainingTime, KnownRunTimes),
-    /// What its submission says of its steps: when they are done.
-    Stated(Option<Time>),
+    /// What its submission says of its steps: how much longer they take.
+    Stated(Option<Span>),
     /// Nothing.
     Unknown,
 }
@@ -39,7 +41,7 @@ impl HeadReader<'_> {
             return if at > self.now { EndEvidence::Progress(at) } else { EndEvidence::Unknown };
         }
         if is_stated(&submission.spec) {
-            return EndEvidence::Stated(self.stated_end(id, job));
+            return EndEvidence::Stated(self.stated_time_left(id, job));
         }
         match self.known_run_times(submission) {
             Some(known) => EndEvidence::Runs(self.remaining(id, job, submission, &known), known),
@@ -52,12 +54,31 @@ impl HeadReader<'_> {
         self.past_runs?.like(&features)
     }
 
-    /// When a job ends by what the policy made of its statements.
-    fn stated_end(&self, id: JobId, job: &Job) -> Option<Time> {
+    /// How much longer a job runs by what the policy made of its statements.
+    fn stated_time_left(&self, id: JobId, job: &Job) -> Option<Span> {
         match job.live_attempt() {
-            Some(attempt) => Some(attempt.started_at + attempt.expected_runtime?).filter(|at| *at > self.now),
-            None => self.forecast(id)?.ends_at,
+            Some(attempt) => {
+                let ends_at = attempt.started_at + attempt.expected_runtime?;
+                Some(ends_at.since(self.now)).filter(|left| *left > Span::ZERO)
+            }
+            None => self.forecast(id)?.runtime,
         }
+    }
+
+    /// How much longer a job runs, or how long it will, by the evidence that there is.
+    pub(crate) fn time_left(&self, id: JobId) -> Option<RemainingTime> {
+        let (job, submission) = (self.head.jobs.get(&id)?, self.head.submissions.get(&id.number)?);
+        if job.state().phase() == JobPhase::Ended || matches!(job.status, JobStatus::Stopping(..)) {
+            return Some(RemainingTime::exactly(Span::ZERO));
+        }
+        self.end_evidence(id, job, submission, self.head.progress_of(id, job).as_ref()).time_left(self.now)
+    }
+
+    /// When a queued job starts and ends; `None` where that is not known.
+    pub(crate) fn expected_run(&self, id: JobId) -> Option<ExpectedRun> {
+        self.forecast(id)?;
+        let PolicyForecasts { queue, runs, .. } = self.forecasts?;
+        runs.get_or_init(|| expected_runs(queue, self.now, |job| self.time_left(job))).get(&id).copied()
     }
 
     /// How much longer a job runs beside its neighbors, within its time limit.
@@ -81,7 +102,7 @@ impl HeadReader<'_> {
         RemainingTime { least: within(rest.least), typical: within(rest.typical), most: within(rest.most) }
     }
 
-    /// The run time and the end of a job, as far as they are known.
+    /// The run time, the start and the end of a job, as far as they are known.
     pub(crate) fn expected_times(
         &self,
         id: JobId,
@@ -89,33 +110,59 @@ impl HeadReader<'_> {
         submission: &SubmissionState,
         progress: Option<&Progress>,
     ) -> JobPrediction {
-        let starts_at = self.forecast(id).and_then(|it| it.starts_at);
         let stated = TrainingSpec::of(&submission.spec).iterations;
-        let unknown = JobPrediction {
-            iterations: progress.and_then(|it| it.total).or(stated),
-            starts_at,
-            ..JobPrediction::default()
-        };
+        let iterations = progress.and_then(|it| it.total).or(stated);
+        let unknown = JobPrediction { iterations, ..JobPrediction::default() };
         if job.state().phase() == JobPhase::Ended {
             return unknown;
         }
-        match self.end_evidence(id, job, submission, progress) {
-            EndEvidence::Unknown => unknown,
-            EndEvidence::Progress(at) => JobPrediction { ends_at: Some(at), ..unknown },
-            EndEvidence::Stated(ends_at) => {
+        let evidence = self.end_evidence(id, job, submission, progress);
+        let times = match job.live_attempt() {
+            Some(_) => {
+                let left = evidence.time_left(self.now);
+                with_times(unknown, None, left.map(|left| ExpectedTime::after(self.now, left)))
+            }
+            None => match self.expected_run(id) {
+                Some(ExpectedRun { start, end }) => with_times(unknown, Some(start), end),
+                None => unknown,
+            },
+        };
+        match evidence {
+            EndEvidence::Unknown | EndEvidence::Progress(_) => times,
+            EndEvidence::Stated(_) => {
                 let placed = job.live_attempt().and_then(|attempt| attempt.expected_runtime);
                 let runtime = placed.or_else(|| self.forecast(id)?.runtime);
-                JobPrediction { runtime, ends_at, ..unknown }
+                JobPrediction { runtime, ..times }
             }
-            EndEvidence::Runs(rest, known) => {
-                let begin = if job.live_attempt().is_some() { Some(self.now) } else { starts_at };
-                JobPrediction {
-                    ends_at: begin.map(|begin| begin + rest.typical),
-                    ends_between: begin.map(|begin| [begin + rest.least, begin + rest.most]),
-                    ..with_run_times(unknown, &known)
-                }
-            }
+            EndEvidence::Runs(_, known) => with_run_times(times, &known),
         }
+    }
+}
+
+impl EndEvidence {
+    /// How much longer the job runs, or how long it will.
+    fn time_left(&self, now: Time) -> Option<RemainingTime> {
+        match self {
+            EndEvidence::Progress(at) => Some(RemainingTime::exactly(at.since(now))),
+            EndEvidence::Stated(left) => left.map(RemainingTime::exactly),
+            EndEvidence::Runs(left, _) => Some(*left),
+            EndEvidence::Unknown => None,
+        }
+    }
+}
+
+/// The same with these times.
+pub(crate) fn with_times(
+    predicted: JobPrediction,
+    start: Option<ExpectedTime>,
+    end: Option<ExpectedTime>,
+) -> JobPrediction {
+    JobPrediction {
+        starts_at: start.map(|it| it.at),
+        starts_between: start.and_then(|it| it.between),
+        ends_at: end.map(|it| it.at),
+        ends_between: end.and_then(|it| it.between),
+        ..predicted
     }
 }
 

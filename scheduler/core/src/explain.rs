@@ -203,12 +203,19 @@ impl HeadReader<'_> {
     /// For a queued job: when it is expected to start and end. A forecast that says 'now', although the
     /// policy lets it wait, is ignored.
     fn forecast_sentence(&self, id: JobId) -> Option<String> {
-        let forecast = self.forecast(id)?;
-        let starts_in = forecast.starts_at?.since(self.now);
+        let start = self.expected_run(id)?.start;
+        let starts_in = start.at.since(self.now);
         if starts_in == Span::ZERO {
             return None;
         }
-        Some(format!("Expected start: in about {starts_in}."))
+        Some(match start.between.map(|both| both.map(|at| at.since(self.now))) {
+            None => format!("Expected start: in about {starts_in}."),
+            Some([least, most]) => format!(
+                "Expected start: in {} (8 of 10 times), from the run times of jobs like those before it, and if none \
+                 is submitted that comes first.",
+                span_range(least, most)
+            ),
+        })
     }
 
     /// For a job that has not ended: when it ends, or how long it runs, and by what that is known.
@@ -226,10 +233,13 @@ impl HeadReader<'_> {
             EndEvidence::Stated(None) if is_live => {
                 "Expected end: unknown, because it runs for longer than its submission states.".to_owned()
             }
-            EndEvidence::Stated(ends_at) => {
-                let end = ends_at?.since(self.now);
+            EndEvidence::Stated(left) => {
+                let left = match is_live {
+                    true => left?,
+                    false => self.expected_run(id)?.end?.at.since(self.now),
+                };
                 format!(
-                    "Expected end: in about {end}, by the steps and the model that its submission states."
+                    "Expected end: in about {left}, by the steps and the model that its submission states."
                 )
             }
             EndEvidence::Runs(rest, known) => {

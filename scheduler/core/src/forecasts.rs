@@ -1,38 +1,47 @@
 //! What the policy last said about the jobs: when those in the queue start and end, and how much those on the
 //! same devices slow each other down. It shapes answers and nothing else, so the shell keeps it.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use cohabit_policy::JobForecast;
+use cohabit_policy::{JobForecast, QueueForecast};
 use cohabit_types::{ColocationSlowdown, JobId};
 
+use crate::expected_start::ExpectedRun;
 use crate::head::Head;
 
 /// The policy's latest forecasts and slowdowns.
 #[derive(Debug, Default, Clone)]
 pub struct PolicyForecasts {
-    jobs: BTreeMap<JobId, JobForecast>,
+    /// Where each job is in the queue.
+    places: BTreeMap<JobId, usize>,
+    pub(crate) queue: QueueForecast,
     slowdowns: BTreeMap<JobId, ColocationSlowdown>,
+    /// When jobs of the queue start and end, once that was asked for. It holds for as long as the forecasts
+    /// do, which is a moment.
+    pub(crate) runs: OnceCell<BTreeMap<JobId, ExpectedRun>>,
 }
 
 impl PolicyForecasts {
     /// Forecasts of queued jobs, and slowdowns of jobs that share devices.
     #[must_use]
-    pub fn new(forecasts: Vec<JobForecast>, slowdowns: Vec<ColocationSlowdown>) -> PolicyForecasts {
+    pub fn new(queue: QueueForecast, slowdowns: Vec<ColocationSlowdown>) -> PolicyForecasts {
         PolicyForecasts {
-            jobs: forecasts.into_iter().map(|it| (it.job, it)).collect(),
+            places: queue.jobs.iter().enumerate().map(|(place, it)| (it.job, place)).collect(),
+            queue,
             slowdowns: slowdowns.into_iter().map(|it| (it.job, it)).collect(),
+            runs: OnceCell::new(),
         }
     }
 
     /// Drops the forecasts of jobs that have changed.
     pub fn forget(&mut self, changed: &BTreeSet<JobId>) {
         // The larger side may have a member for each of a huge array.
-        if changed.len() > self.jobs.len() {
-            self.jobs.retain(|job, _| !changed.contains(job));
+        if changed.len() > self.places.len() {
+            self.places.retain(|job, _| !changed.contains(job));
         } else {
-            changed.iter().for_each(|job| drop(self.jobs.remove(job)));
+            changed.iter().for_each(|job| _ = self.places.remove(job));
         }
     }
 
@@ -45,7 +54,7 @@ impl PolicyForecasts {
             None => !head.is_store(job.number),
             Some(_) => of_limited_users.contains(job),
         };
-        plain_jobs(&head.eligible).filter(is_seen).all(|job| self.jobs.contains_key(job))
+        plain_jobs(&head.eligible).filter(is_seen).all(|job| self.places.contains_key(job))
             && self.cover_shared_devices(head)
     }
 
@@ -62,7 +71,7 @@ impl PolicyForecasts {
     }
 
     pub(crate) fn job(&self, id: JobId) -> Option<&JobForecast> {
-        self.jobs.get(&id)
+        self.places.get(&id).map(|place| &self.queue.jobs[*place])
     }
 
     pub(crate) fn slowdown(&self, id: JobId) -> Option<&ColocationSlowdown> {

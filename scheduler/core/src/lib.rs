@@ -30,6 +30,7 @@ mod deadlines;
 mod dependencies;
 mod dependency_graph;
 mod dry_run;
+mod expected_start;
 mod expected_times;
 mod explain;
 mod feed;

@@ -65,8 +65,8 @@ mod tune;
 mod view;
 
 pub use forecast::{
-    CompletedRun, DryRunResult, Estimator, JobFeatures, JobForecast, KnownRunTimes, PastRuns, RemainingTime,
-    RunTimeDistribution, SlowdownReporter, UserEstimator, forecast, work_time,
+    CompletedRun, DryRunResult, Estimator, JobFeatures, JobForecast, KnownRunTimes, PastRuns, QueueForecast,
+    RemainingTime, RunTimeDistribution, SlowdownReporter, UserEstimator, work_time,
 };
 pub(crate) use placement::{
     ClassKey, ClusterChange, EstimateBasis, FirstFit, LinkDefaults, MappedPlacer, Placer, Profile,

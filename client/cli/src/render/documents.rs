@@ -118,6 +118,7 @@ pub(crate) struct PredictionDocument {
     slowdown: Option<f64>,
     gpu_memory: Option<u64>,
     starts_at: Option<String>,
+    starts_between: Option<[String; 2]>,
     ends_at: Option<String>,
     ends_between: Option<[String; 2]>,
 }
@@ -204,6 +205,7 @@ impl From<&JobPrediction> for PredictionDocument {
             slowdown: predicted.slowdown.map(Slowdown::as_f64),
             gpu_memory: predicted.gpu_memory.map(|memory| memory.0),
             starts_at: predicted.starts_at.map(rfc3339),
+            starts_between: predicted.starts_between.map(|both| both.map(rfc3339)),
             ends_at: predicted.ends_at.map(rfc3339),
             ends_between: predicted.ends_between.map(|both| both.map(rfc3339)),
         }

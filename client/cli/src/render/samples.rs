@@ -97,6 +97,7 @@ pub(crate) fn running() -> JobRecord {
             runs: Some(14),
             starts_at: Some(at(10)),
             ends_at: Some(at(610)),
+            starts_between: Some([at(5), at(20)]),
             ends_between: Some([at(430), at(910)]),
         }),
         progress: Some(Progress { step: 420, total: Some(1_000), rate: Some(2.5), metrics, at: at(100) }),

@@ -15,13 +15,23 @@ pub fn run_time(predicted: &JobPrediction) -> Option<String> {
     Some(span_range(least, most) + &runs.unwrap_or_default())
 }
 
+/// When a job starts, in this time zone.
+#[must_use]
+pub fn start(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
+    moment(predicted.starts_at, predicted.starts_between, zone)
+}
+
 /// When a job ends, in this time zone.
 #[must_use]
 pub fn end(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
-    if let Some([least, most]) = predicted.ends_between {
+    moment(predicted.ends_at, predicted.ends_between, zone)
+}
+
+fn moment(at: Option<Time>, between: Option<[Time; 2]>, zone: &TimeZone) -> Option<String> {
+    if let Some([least, most]) = between {
         return Some(format!("between {} and {}", local_time(least, zone), local_time(most, zone)));
     }
-    predicted.ends_at.map(|time| local_time(time, zone))
+    at.map(|time| local_time(time, zone))
 }
 
 /// In how much time a job ends. Of a job that runs, and of which nothing is known, that is said.

@@ -6,7 +6,7 @@ use cohabit_types::{
 };
 use jiff::tz::TimeZone;
 
-use super::expected_times::{end, run_time};
+use super::expected_times::{end, run_time, start};
 use super::gpu_usage::attempt_usage;
 use super::job_cells::{gpus, runtime};
 use super::parameters::entry_text;
@@ -172,7 +172,7 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
         run_time(predicted).map(|span| format!("run time {span}")),
         predicted.slowdown.map(|slowdown| format!("slowdown {slowdown:.2}")),
         predicted.gpu_memory.map(|memory| format!("{memory} of GPU memory")),
-        predicted.starts_at.map(|time| format!("starts {}", local_time(time, zone))),
+        start(predicted, zone).map(|time| format!("starts {time}")),
         end(predicted, zone).map(|time| format!("ends {time}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -46,6 +46,7 @@ impl From<types::JobPrediction> for JobPrediction {
             slowdown,
             gpu_memory,
             starts_at,
+            starts_between: _,
             ends_at,
             ends_between: _,
         } = predicted;

@@ -1,10 +1,10 @@
 //! What people see of co-located jobs, and dry runs.
 
 use cohabit_policy::{
-    DryRunResult, JobForecast, PendingJob, SlowdownReporter, View, ViewChange, forecast, parse_policy,
+    DryRunResult, PendingJob, QueueForecast, SlowdownReporter, View, ViewChange, parse_policy,
 };
 use cohabit_types::{
-    ColocationSlowdown, Dependency, DependencyKind, DryRun, Estimate, JobId, JobSpec, Outcome,
+    ColocationSlowdown, Dependency, DependencyKind, DryRun, Estimate, JobId, JobPrediction, JobSpec, Outcome,
     PredictedSlowdown, RefusalCode, Share, Slowdown, Span, Submit,
 };
 
@@ -54,17 +54,17 @@ fn considered(test: &TestHead, submit: Submit) -> DryRun {
         with_job: with_job.unwrap_or_default(),
         current: foresight.report_current(&view),
         place,
-        forecast: expected(&view, &imagined.job),
+        queue: queue_with(&view, &imagined.job),
     };
     test.head.finish_dry_run(&imagined, &thought, &past_runs)
 }
 
-fn expected(view: &View, job: &PendingJob) -> Option<JobForecast> {
+fn queue_with(view: &View, job: &PendingJob) -> QueueForecast {
     let mut view = view.clone();
     view.apply(&[ViewChange::Pending(job.clone())]);
     let mut policy = parse_policy("first-fit-sharing").unwrap();
     policy.learn(&view, &view.as_changes());
-    forecast(&view, policy.explain_pending(&view)).into_iter().find(|it| it.job == job.id)
+    QueueForecast::new(&view, policy.explain_pending(&view))
 }
 
 fn submit(spec: JobSpec) -> Submit {
@@ -141,11 +141,11 @@ fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
     test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
     let dry_run = considered(&test, submit(gpus(1)));
     assert_eq!((dry_run.place, dry_run.slowdown, dry_run.neighbors), (None, None, vec![]));
-    let after = |time: Option<cohabit_types::Time>| time.map(|it| it.since(test.now).as_secs_f64().round());
-    assert_eq!(
-        (after(dry_run.predicted.starts_at), after(dry_run.predicted.ends_at)),
-        (Some(100.0), Some(200.0))
-    );
+    let after = |at: cohabit_types::Time| at.since(test.now).as_secs_f64();
+    let JobPrediction { starts_at, starts_between, ends_at, ends_between, .. } = dry_run.predicted;
+    assert!((98.0..102.0).contains(&after(starts_at.unwrap())), "the other job takes about 100 s");
+    let ([least, most], [_, latest]) = (starts_between.unwrap(), ends_between.unwrap());
+    assert!(starts_at > Some(least) && starts_at < Some(most) && ends_at > starts_at && latest > most);
     let sentence = "needs 1 free GPU on one node; the best node has 0 free";
     assert!(dry_run.reason.starts_with(sentence), "{}", dry_run.reason);
 }

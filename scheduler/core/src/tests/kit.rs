@@ -1,6 +1,6 @@
 //! The test kit: a head with a policy, and the effects since the last look at them.
 
-use cohabit_policy::{CompletedRun, JobFeatures, PastRuns, Policy, View, forecast, parse_policy};
+use cohabit_policy::{CompletedRun, JobFeatures, PastRuns, Policy, QueueForecast, View, parse_policy};
 use cohabit_types::{
     Array, Bytes, ChangeResult, ClientRequestId, ColocationSlowdown, Demand, Device, DeviceId, DeviceKind,
     FeedEvent, GpuRequest, HeldRank, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId,
@@ -214,7 +214,7 @@ impl TestHead {
             self.event(Event::Planned(ticket, plan));
         }
         self.look();
-        let forecasts = forecast(&self.view, self.policy.explain_pending(&self.view));
+        let forecasts = QueueForecast::new(&self.view, self.policy.explain_pending(&self.view));
         self.forecasts = PolicyForecasts::new(forecasts, self.slowdowns.clone());
     }
 

@@ -124,9 +124,9 @@ fn a_job_that_gets_no_place_gives_way_when_it_is_held() {
 fn unlikely() -> cohabit_policy::DryRunResult {
     cohabit_policy::DryRunResult {
         place: Err(cohabit_policy::Shortage::Nodes),
-        forecast: None,
         current: Vec::new(),
         with_job: Vec::new(),
+        queue: cohabit_policy::QueueForecast::default(),
     }
 }
 

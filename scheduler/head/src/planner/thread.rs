@@ -4,9 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cohabit_policy::interference::InterferenceContext;
-use cohabit_policy::{
-    DryRunResult, JobForecast, PendingJob, Policy, SlowdownReporter, View, ViewChange, forecast,
-};
+use cohabit_policy::{DryRunResult, PendingJob, Policy, QueueForecast, SlowdownReporter, View, ViewChange};
 use cohabit_scheduler_core::PolicyForecasts;
 use cohabit_types::Time;
 
@@ -86,7 +84,10 @@ impl PlannerThread {
 
     fn forecast_jobs(&mut self) -> PolicyForecasts {
         let pending = self.policy.explain_pending(&self.view);
-        PolicyForecasts::new(forecast(&self.view, pending), self.slowdowns.report_current(&self.view))
+        PolicyForecasts::new(
+            QueueForecast::new(&self.view, pending),
+            self.slowdowns.report_current(&self.view),
+        )
     }
 
     fn dry_run(&mut self, job: &PendingJob) -> DryRunResult {
@@ -96,12 +97,12 @@ impl PlannerThread {
             Err(_) => Vec::new(),
         };
         let present = self.slowdowns.report_current(&self.view);
-        DryRunResult { place, with_job, current: present, forecast: self.forecast_of(job) }
+        DryRunResult { place, with_job, current: present, queue: self.queue_with(job) }
     }
 
-    /// When the job would start and end behind those that wait. A new policy answers this, because the one
-    /// that plans must keep no trace of a job that was not submitted.
-    fn forecast_of(&self, job: &PendingJob) -> Option<JobForecast> {
+    /// The queue with this job among those that wait already. A new policy answers this, because the one that
+    /// plans must keep no trace of a job that was not submitted.
+    fn queue_with(&self, job: &PendingJob) -> QueueForecast {
         let mut view = self.view.clone();
         view.apply(&[ViewChange::Pending(job.clone())]);
         let mut policy = (self.new_policy)();
@@ -109,6 +110,6 @@ impl PlannerThread {
             policy.set_interference(knowledge);
         }
         policy.learn(&view, &view.as_changes());
-        forecast(&view, policy.explain_pending(&view)).into_iter().find(|it| it.job == job.id)
+        QueueForecast::new(&view, policy.explain_pending(&view))
     }
 }

@@ -132,6 +132,8 @@ pub(crate) struct StoredJobPrediction {
     #[serde(default)]
     gpu_memory: Option<Bytes>,
     starts_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    starts_between: Option<[Time; 2]>,
     ends_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends_between: Option<[Time; 2]>,

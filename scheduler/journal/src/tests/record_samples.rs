@@ -60,6 +60,7 @@ pub(super) fn records() -> Vec<JobRecord> {
         runtime_between: Some([Span::from_secs(40), Span::from_secs(90)]),
         runs: Some(14),
         ends_at: Some(at(61)),
+        starts_between: Some([at(1), at(5)]),
         ends_between: Some([at(41), at(91)]),
         ..JobPrediction::default()
     };

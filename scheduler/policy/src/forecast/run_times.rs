@@ -46,6 +46,30 @@ pub struct RemainingTime {
     pub most: Span,
 }
 
+impl RemainingTime {
+    /// A time that is known.
+    #[must_use]
+    pub const fn exactly(time: Span) -> RemainingTime {
+        RemainingTime { typical: time, least: time, most: time }
+    }
+
+    /// The time below which this part of such jobs lies: straight lines between what is known, which go on
+    /// beyond it.
+    #[must_use]
+    pub fn at_part(self, part: f64) -> Span {
+        let [least, typical, most] = [self.least, self.typical, self.most].map(Span::as_secs_f64);
+        let slope = if part < 0.5 { typical - least } else { most - typical } / 0.4;
+        Span::from_secs_f64((typical + slope * (part - 0.5)).max(0.0))
+    }
+
+    /// So many times as long.
+    #[must_use]
+    pub fn times(self, factor: f64) -> RemainingTime {
+        let times = |span: Span| Span::from_secs_f64(span.as_secs_f64() * factor);
+        RemainingTime { typical: times(self.typical), least: times(self.least), most: times(self.most) }
+    }
+}
+
 impl RunTimeDistribution {
     /// The distribution by these run times; `None` where they are too few.
     #[must_use]

@@ -8,7 +8,7 @@ use cohabit_types::{ColocationSlowdown, JobId, Placement, PredictedSlowdown};
 
 use crate::interference::{ColocationEstimate, GpuKind, InterferenceContext, InternedSet, PredictionCache};
 use crate::sharing::Jobs;
-use crate::{DeviceView, JobForecast, PendingJob, Proposal, SharingMode, Shortage, View, ViewChange};
+use crate::{DeviceView, PendingJob, Proposal, QueueForecast, SharingMode, Shortage, View, ViewChange};
 
 /// Reports the slowdowns of jobs that share devices.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub struct DryRunResult {
     pub with_job: Vec<ColocationSlowdown>,
     /// The same jobs now, those that share a device.
     pub current: Vec<ColocationSlowdown>,
-    /// When it may start behind the jobs that wait already; `None` where the policy does not say.
-    pub forecast: Option<JobForecast>,
+    /// The queue with it among the jobs that wait already.
+    pub queue: QueueForecast,
 }
 
 /// The jobs on one device.

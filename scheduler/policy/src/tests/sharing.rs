@@ -4,8 +4,8 @@ use cohabit_types::{Bytes, Demand, EnforcementRequirement, JobId, ReasonCode, Sh
 
 use super::kit::*;
 use crate::{
-    DeviceAvailability, DeviceView, FreeNodes, NodeView, PendingJob, PendingReason, Plan, SharingMode,
-    SharingTerms, could_ever_hold, forecast,
+    DeviceAvailability, DeviceView, FreeNodes, NodeView, PendingJob, PendingReason, Plan, QueueForecast,
+    SharingMode, SharingTerms, could_ever_hold,
 };
 
 const GIB: u64 = 1 << 30;
@@ -238,9 +238,10 @@ fn a_forecast_counts_neither_devices_out_of_service_nor_more_ranks_than_the_limi
     };
     let waits = |demand, count: u64, nodes| {
         let view = view(nodes, jobs(vec![demand; count as usize]));
-        let expected = forecast(&view, reasons(count).collect());
+        let queue = QueueForecast::new(&view, reasons(count).collect());
+        let starts = queue.replay(view.now, count as usize, |_| Some(Span::from_secs(60)));
         let secs = |at: cohabit_types::Time| at.since(view.now).as_micros() / 1_000_000;
-        expected.into_iter().map(|it| it.starts_at.map(secs)).collect::<Vec<_>>()
+        starts.into_iter().map(|at| at.map(secs)).collect::<Vec<_>>()
     };
     assert_eq!(waits(gpus(1), 1, gpu(in_state(DeviceAvailability::Closed))), [None]);
     assert_eq!(waits(gpus(1), 1, gpu(in_state(DeviceAvailability::Recovering))), [Some(0)]);

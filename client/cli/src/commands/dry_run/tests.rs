@@ -58,6 +58,7 @@ fn joins() -> DryRun {
             gpu_memory: Some(Bytes(11 << 30)),
             starts_at: Some(at(100)),
             ends_at: Some(at(772)),
+            starts_between: None,
             ends_between: None,
         },
         slowdown: Some(slowdown_of(15, 12, 1.12, None)),

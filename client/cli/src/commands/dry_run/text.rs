@@ -7,8 +7,7 @@ use cohabit_client::types::{
 use cohabit_console::printable_line;
 use jiff::tz::TimeZone;
 
-use crate::render::expected_times::{end, run_time};
-use crate::render::local_time;
+use crate::render::expected_times::{end, run_time, start};
 
 /// Describes the job, where it would run, and at what slowdown.
 pub(super) fn describe_dry_run(
@@ -91,7 +90,7 @@ fn cost(own: &ColocationSlowdown, neighbors: &[DryRunNeighbor]) -> String {
 /// The predicted times and memory, as far as they are known.
 fn expected(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
     let parts = [
-        predicted.starts_at.map(|time| format!("start {}", local_time(time, zone))),
+        start(predicted, zone).map(|time| format!("start {time}")),
         run_time(predicted).map(|span| format!("run time alone {span}")),
         end(predicted, zone).map(|time| format!("end {time}")),
         predicted.gpu_memory.map(|memory| format!("GPU memory {memory}")),
