@@ -9,7 +9,7 @@ mkdir -p "$out"
 table() {
     name=$1
     shift
-    "$cohabit" simulate "$@" > "$out/$name.txt"
+    "$cohabit" simulate --fair-share off "$@" > "$out/$name.txt"
     echo "$name"
 }
 

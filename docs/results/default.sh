@@ -16,7 +16,7 @@ rivals=fifo-greedy,easy-backfill,las,las-tuned,spd,first-fit-sharing,least-loade
 table() {
     name=$1 gpu=$2 load=$3 preemptible=$4
     shift 4
-    "$cohabit" simulate --trace "$trace" $windows $shared --cluster "4x8:$gpu@25g" --load "$load" \
+    "$cohabit" simulate --fair-share off --trace "$trace" $windows $shared --cluster "4x8:$gpu@25g" --load "$load" \
         --preemptible "$preemptible" --baseline hybrid "$@" > "$out/$name.txt"
     echo "$name"
 }

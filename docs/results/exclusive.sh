@@ -10,7 +10,7 @@ mkdir -p "$out"
 table() {
     name=$1 preemptible=$2
     shift 2
-    "$cohabit" simulate --trace "$trace" --load 0.9 --preemptible "$preemptible" "$@" > "$out/$name.txt"
+    "$cohabit" simulate --fair-share off --trace "$trace" --load 0.9 --preemptible "$preemptible" "$@" > "$out/$name.txt"
     echo "$name"
 }
 

@@ -15,7 +15,7 @@ shared="--max-sharing 2 --interference table:$pairs"
 cells() {
     name=$1 preemptible=$2
     shift 2
-    "$cohabit" simulate --trace "$trace" $jobs $shared --preemptible "$preemptible" --output json "$@" > "$out/$name-$preemptible.json"
+    "$cohabit" simulate --fair-share off --trace "$trace" $jobs $shared --preemptible "$preemptible" --output json "$@" > "$out/$name-$preemptible.json"
     echo "$name-$preemptible"
 }
 

@@ -19,7 +19,7 @@ gzip -dc "$openb" | awk -F, 'NR == 1 || ($4 > 0 && $10 != "" && $10 - ($11 == ""
 table() {
     name=$1
     shift
-    "$cohabit" simulate "$@" > "$out/$name.txt" 2> "$out/$name.err" || cat "$out/$name.err"
+    "$cohabit" simulate --fair-share off "$@" > "$out/$name.txt" 2> "$out/$name.err" || cat "$out/$name.err"
     echo "$name"
 }
 

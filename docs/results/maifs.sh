@@ -54,7 +54,7 @@ tuned=$(echo "$plain," | sed 's/,/:tune=on,/g; s/,$//')
 table() {
     name=$1
     shift
-    "$cohabit" simulate $shared --baseline maifs "$@" > "$out/$name.txt" 2> "$out/$name.err" || cat "$out/$name.err"
+    "$cohabit" simulate --fair-share off $shared --baseline maifs "$@" > "$out/$name.txt" 2> "$out/$name.err" || cat "$out/$name.err"
     echo "$name"
 }
 

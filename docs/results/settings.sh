@@ -13,7 +13,7 @@ rivals=fifo-greedy,easy-backfill,las-tuned,spd,least-loaded,isacpp,a-srpt
 table() {
     name=$1
     shift
-    "$cohabit" simulate --load 1 --max-sharing 2 --baseline hybrid --policy "$rivals,hybrid" "$@" > "$out/$name.txt"
+    "$cohabit" simulate --fair-share off --load 1 --max-sharing 2 --baseline hybrid --policy "$rivals,hybrid" "$@" > "$out/$name.txt"
     echo "$name"
 }
 

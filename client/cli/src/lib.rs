@@ -26,6 +26,7 @@ mod log_printer;
 mod process;
 mod render;
 mod script;
+mod share_file;
 mod slurm;
 #[cfg(any(feature = "head", feature = "worker"))]
 mod startup_code;

@@ -103,6 +103,7 @@ const SIMULATE_ALWAYS: &[&str] = &[
     "--estimator",
     "--progress",
     "--sensitivity",
+    "--fair-share",
 ];
 
 const TRAIN_CASES: &[Case] = &[

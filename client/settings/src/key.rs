@@ -80,6 +80,8 @@ setting_keys! {
     MaxQueuedJobs = "max-queued-jobs",
     /// Largest number of running jobs of one user.
     MaxRunningJobs = "max-running-jobs",
+    /// Whether users take turns by what they are entitled to.
+    FairShare = "fair-share",
     /// Largest size of all jobs of one user.
     MaxUserSize = "max-user-size",
     /// Largest size of one code snapshot.

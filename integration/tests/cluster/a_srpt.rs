@@ -77,6 +77,7 @@ fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
         policy: "a-srpt-turn".into(),
         knowledge: InterferenceContext::default(),
         sensitivity: Arc::default(),
+        fair_share: true,
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 1,

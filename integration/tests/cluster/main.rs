@@ -17,6 +17,7 @@ mod demo;
 mod documents;
 mod estimates;
 mod export;
+mod fair_share;
 mod faults;
 mod gangs;
 mod gpus;

@@ -56,6 +56,8 @@ mod rendezvous;
 mod report;
 mod request;
 mod retry;
+mod share_report;
+mod share_table;
 pub mod shared;
 mod shell_quoting;
 mod shortened;
@@ -140,6 +142,8 @@ pub use request::{
     RefusalCode, Reply, Request, Submit, SubmitReceipt,
 };
 pub use retry::RetryPolicy;
+pub use share_report::{PartyShare, ProjectShare, ShareReport, UserShare};
+pub use share_table::{ShareProject, ShareTable};
 pub use shell_quoting::quoted_command;
 pub use shortened::shortened;
 pub use span_range::span_range;

@@ -7,7 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSettings, JobSpec, JobState, Span, Time};
+use crate::{
+    Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSettings, JobSpec, JobState, ShareTable, Span, Time,
+};
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub enum Request {
     Drain(DrainRequest),
     /// Give a node jobs again.
     Resume(String),
+    /// Divide the cluster by this table from now on.
+    ApplyShares(Box<ShareTable>),
 }
 
 /// A job to run.
@@ -98,6 +102,8 @@ pub enum Reply {
     Changed(Vec<(JobId, ChangeResult)>),
     /// The node's name.
     Node(String),
+    /// The table of shares is applied, or was so already.
+    SharesApplied,
     /// Nothing was changed.
     Refused(Refusal),
 }

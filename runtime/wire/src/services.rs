@@ -11,8 +11,8 @@ use cohabit_types::{
     DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece,
     IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
     ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
-    Order, RankId, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    UsageRecord,
+    Order, RankId, Refusal, RefusedWorker, Report, ShareReport, ShareTable, SubmitReceipt, TaskListing,
+    TokenRecord, UpdateCursor, UsageRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -104,6 +104,10 @@ pub trait ClientService {
     async fn figures() -> Result<Box<Figures>, Refusal>;
     /// What ranks of these jobs did with their GPUs: those that have ended first, then those that run.
     async fn usage(jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal>;
+    /// What everybody holds, used and is entitled to.
+    async fn shares() -> Result<Box<ShareReport>, Refusal>;
+    /// Divides the cluster by this table from now on, or only checks it. For admins.
+    async fn apply_shares(table: Box<ShareTable>, dry_run: bool) -> Result<(), Refusal>;
 }
 
 /// Worker to head.

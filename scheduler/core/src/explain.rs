@@ -52,6 +52,7 @@ impl HeadReader<'_> {
         sentences.extend(self.owned_nodes_sentence(id, submission));
         sentences.extend(self.stays_sentence(id, submission));
         sentences.extend(self.queue_sentences(id, job));
+        sentences.extend(self.share_sentence(id, submission));
         sentences.extend(self.forecast_sentence(id));
         sentences.extend(self.end_sentence(id, job, submission));
         Some(sentences)

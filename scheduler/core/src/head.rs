@@ -16,6 +16,7 @@ use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::Node;
 use crate::restored_backup::RestoredBackup;
+use crate::share_book::ShareBook;
 use crate::submission::SubmissionState;
 use crate::volatile::VolatileState;
 
@@ -59,6 +60,8 @@ pub struct Head {
     /// Earlier submissions by user and idempotency key.
     pub(crate) idempotency_keys: BTreeMap<String, BTreeMap<String, u64>>,
     pub(crate) nodes: BTreeMap<NodeId, Node>,
+    /// What users hold and used.
+    pub(crate) shares: ShareBook,
     /// How many nodes ever joined; gives each its place in the order.
     pub(crate) nodes_joined: u64,
     pub(crate) alarms: BTreeSet<(Time, Alarm)>,
@@ -90,6 +93,7 @@ impl PartialEq for Head {
             dependencies,
             idempotency_keys,
             nodes,
+            shares,
             nodes_joined,
             alarms,
             volatile: _,
@@ -114,6 +118,7 @@ impl PartialEq for Head {
             && *dependencies == other.dependencies
             && *idempotency_keys == other.idempotency_keys
             && *nodes == other.nodes
+            && *shares == other.shares
             && *nodes_joined == other.nodes_joined
             && *alarms == other.alarms
     }
@@ -149,6 +154,7 @@ impl Head {
             dependencies: DependencyGraph::default(),
             idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            shares: ShareBook::default(),
             nodes_joined: 0,
             alarms: BTreeSet::new(),
             volatile: VolatileState::default(),

@@ -145,6 +145,8 @@ pub struct Config {
     /// How many jobs of one user may run at once, members of arrays one by one; no limit without it. Jobs
     /// that were submitted as an admin do not count.
     pub max_running_jobs: Option<u64>,
+    /// Whether users take turns by what they are entitled to.
+    pub fair_share: bool,
 }
 
 impl Default for Config {
@@ -155,6 +157,7 @@ impl Default for Config {
             archive_after: Span::from_secs(3_600),
             node_failures: 5,
             max_running_jobs: None,
+            fair_share: true,
         }
     }
 }

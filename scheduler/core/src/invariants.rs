@@ -63,6 +63,7 @@ impl Head {
         })?;
         self.check_children()?;
         self.check_running_limit()?;
+        self.check_held_shares()?;
         self.check_nodes()
     }
 
@@ -214,6 +215,30 @@ impl Head {
             self.check_node(node, held, &jobs)?;
         }
         Ok(())
+    }
+
+    /// What users hold is the sum of what their live attempts hold.
+    fn check_held_shares(&self) -> Checked {
+        let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+        for id in &self.active {
+            let (Some(job), Some(submission)) = (self.jobs.get(id), self.submissions.get(&id.number)) else {
+                continue;
+            };
+            if let Some(attempt) = job.live_attempt() {
+                *held.entry(&submission.user).or_default() += attempt.holds;
+            }
+        }
+        for (user, used) in self.shares.used() {
+            let expected = held.remove(user.as_str()).unwrap_or_default();
+            ensure(used.held == expected, || {
+                format!(
+                    "the jobs of {user} hold {expected} thousandths of a GPU, but {} are booked",
+                    used.held
+                )
+            })?;
+        }
+        held.retain(|_, amount| *amount > 0);
+        ensure(held.is_empty(), || format!("nothing is booked for {held:?}"))
     }
 
     fn check_node(&self, node: &Node, held: HostShare, jobs: &[JobId]) -> Checked {

@@ -119,6 +119,8 @@ pub struct Attempt {
     pub placement: Placement,
     /// Where its ranks find each other.
     pub rendezvous: Option<RendezvousEndpoint>,
+    /// What it keeps from others, in thousandths of a GPU.
+    pub holds: u64,
     /// When it was placed.
     pub started_at: Time,
     /// How long the policy expected it to run there.
@@ -489,6 +491,15 @@ impl Job {
     fn live(&self) -> Option<AttemptRef<'_>> {
         let attempt = self.live_attempt()?;
         Some(AttemptRef { attempt, stop_requested: self.stop_requested(), ended_at: None })
+    }
+
+    /// All its attempts for a change, the oldest first.
+    pub(crate) fn attempts_mut(&mut self) -> impl Iterator<Item = &mut Attempt> {
+        let live = match &mut self.status {
+            JobStatus::Running(attempt) | JobStatus::Stopping(attempt, _) => Some(&mut **attempt),
+            JobStatus::Waiting(_) | JobStatus::Ended(_) => None,
+        };
+        self.ended_attempts.iter_mut().map(|ended| &mut ended.attempt).chain(live)
     }
 
     /// All its attempts, the oldest first.

@@ -30,6 +30,7 @@ mod deadlines;
 mod dependencies;
 mod dependency_graph;
 mod dry_run;
+mod eligible_demand;
 mod expected_start;
 mod expected_times;
 mod explain;
@@ -63,6 +64,10 @@ mod resolve;
 mod restored_backup;
 mod running_limit;
 mod satisfiable;
+mod share_accounting;
+mod share_book;
+mod share_report;
+mod share_table;
 mod snapshot_part;
 mod snapshot_parts;
 mod submission;
@@ -100,6 +105,7 @@ pub mod state {
     };
     pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
     pub use crate::restored_backup::RestoredBackup;
+    pub use crate::share_book::ShareBook;
     pub use crate::submission::SubmissionState;
 }
 

@@ -32,6 +32,8 @@ impl Transition<'_> {
         let submission = self.head.submission_mut(id.number).expect("a job has a submission");
         let is_first = submission.first_started_at.is_none();
         submission.first_started_at = submission.first_started_at.or(Some(now));
+        let user = submission.user.clone();
+        self.head.shares.take(&user, attempt.holds, now);
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             self.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
@@ -127,6 +129,9 @@ impl Transition<'_> {
             if let Some(node) = self.node_mut(part.node) {
                 node.release(id, &demand, part);
             }
+        }
+        if let Some(submission) = self.head.submissions.get(&id.number) {
+            self.head.shares.release(&submission.user, attempt.holds, self.now);
         }
         self.head.replan_needed = true;
     }

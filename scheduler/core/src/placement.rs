@@ -54,6 +54,7 @@ impl Head {
         let orders = self.run_orders(id.attempt(number), world_size, rendezvous, &planned.placement, runs);
         let attempt = Attempt {
             number,
+            holds: self.held_by(&self.demand(id), &planned.placement),
             placement: planned.placement.clone(),
             rendezvous,
             started_at: now,

@@ -11,6 +11,7 @@ impl Head {
         if is_new {
             let priority = self.priority(id);
             self.volatile.queue.insert(priority, id);
+            self.volatile.waiting_demand.add(&self.submissions, id);
             self.update_user_queue(id.number);
         }
         is_new
@@ -21,6 +22,7 @@ impl Head {
         if self.eligible.remove(&id) {
             let priority = self.priority(id);
             self.volatile.queue.remove(priority, id);
+            self.volatile.waiting_demand.remove(&self.submissions, id);
             self.update_user_queue(id.number);
         }
     }

@@ -23,6 +23,7 @@ impl Transition<'_> {
             (None, Request::Update(update, jobs)) => Ok(self.update_all(&by, &update, &jobs)),
             (None, Request::Drain(drain)) => self.drain(&by, drain),
             (None, Request::Resume(node)) => self.resume(&node),
+            (None, Request::ApplyShares(table)) => Ok(self.apply_shares(*table)),
         };
         self.answer(client, reply);
     }
@@ -111,6 +112,13 @@ impl Head {
             }
             (Role::Admin, Request::Drain(DrainRequest { node, .. }) | Request::Resume(node)) => {
                 self.node_meant(node).map(drop)
+            }
+            (Role::Admin, Request::ApplyShares(table)) => match self.check_shares(table) {
+                Ok(()) if **table == **self.shares.table() => return Some(Reply::SharesApplied),
+                checked => checked,
+            },
+            (Role::User, Request::ApplyShares(_)) => {
+                Err(not_allowed("only an admin token can change who has which share of the cluster"))
             }
             (Role::User, Request::Drain(_) | Request::Resume(_)) => {
                 Err(not_allowed("only an admin token can drain or resume a node"))

@@ -19,6 +19,7 @@ use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
 use crate::restored_backup::RestoredBackup;
+use crate::share_book::ShareBook;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs, unless_same};
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
@@ -52,6 +53,8 @@ pub struct HeadSnapshot {
     pub dependents: BTreeMap<JobId, Vec<u64>>,
     /// The nodes.
     pub nodes: BTreeMap<NodeId, Node>,
+    /// What users hold and used; `None` in snapshots of releases without fair share.
+    pub shares: Option<ShareBook>,
     /// How many nodes ever joined.
     pub nodes_joined: u64,
     /// The alarms that are set.
@@ -87,6 +90,7 @@ impl Head {
             next_plan_at: self.next_plan_at,
             dependents: self.dependencies.numbers(),
             nodes: self.nodes.clone(),
+            shares: Some(self.shares.clone()),
             nodes_joined: self.nodes_joined,
             alarms: self.alarms.clone(),
         };
@@ -135,6 +139,7 @@ impl Head {
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);
+            volatile.waiting_demand.add(&submissions, *job);
         }
         let mut head = Head {
             config: rest.config,
@@ -157,6 +162,7 @@ impl Head {
             dependencies,
             idempotency_keys,
             nodes: rest.nodes,
+            shares: rest.shares.clone().unwrap_or_default(),
             nodes_joined: rest.nodes_joined,
             alarms: rest.alarms,
             volatile,
@@ -165,6 +171,9 @@ impl Head {
         head.volatile.applications = head.live_applications();
         head.volatile.fungible = head.live_fungible();
         head.ended_submissions = head.all_ended_submissions();
+        if rest.shares.is_none() {
+            head.seed_shares();
+        }
         Ok(head)
     }
 }

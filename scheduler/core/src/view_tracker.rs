@@ -4,9 +4,10 @@
 //! changes of a [`View`]. The cost grows with what changed, not with the size of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use cohabit_policy::{PendingJob, RunPhase, RunningJob, View, ViewChange};
-use cohabit_types::{Demand, JobId, NodeId, Share, Time};
+use cohabit_types::{Demand, JobId, NodeId, Share, ShareTable, Time};
 
 use crate::head::Head;
 use crate::interface::ChangedIds;
@@ -24,6 +25,8 @@ pub struct ViewTracker {
     shown_of_users: BTreeMap<String, BTreeSet<JobId>>,
     /// The capacity when it last looked: how much of an array is shown depends on it.
     capacity: ClusterCapacity,
+    /// The table of fair share that it knows.
+    table: Option<Arc<ShareTable>>,
 }
 
 /// What all nodes together have.
@@ -58,7 +61,8 @@ impl ViewTracker {
     /// What changed in the view since the last call. After the first event of a start that is everything.
     pub fn changes(&mut self, head: &Head) -> Vec<ViewChange> {
         let ChangedIds { jobs, nodes } = std::mem::take(&mut self.changed);
-        let mut changes: Vec<ViewChange> = nodes.iter().map(|node| head.node_change(*node)).collect();
+        let mut changes = head.share_changes(&mut self.table, jobs.iter().copied());
+        changes.extend(nodes.iter().map(|node| head.node_change(*node)));
         let mut turned = self.choose_windows(head, &jobs);
         let was_never_seen = |job: &JobId| {
             let unplaced = || head.jobs.get(job).is_some_and(|it| it.last_attempt().is_none());

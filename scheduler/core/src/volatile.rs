@@ -8,6 +8,7 @@ use cohabit_types::{AttemptId, DeviceId, DeviceTelemetry, JobId, NodeId, Progres
 
 use crate::account_keys::AccountKeys;
 use crate::application_index::ApplicationIndex;
+use crate::eligible_demand::EligibleDemand;
 use crate::figure_counters::FigureCounters;
 use crate::user_queues::UserQueues;
 use crate::user_usage::Usage;
@@ -29,6 +30,8 @@ pub(crate) struct VolatileState {
     pub(crate) traits: BTreeMap<u64, Arc<JobTraits>>,
     /// The eligible jobs in the order of the queue; follows from `Head::eligible`.
     pub(crate) queue: WaitingQueue,
+    /// What those of each user would hold; follows from `Head::eligible`.
+    pub(crate) waiting_demand: EligibleDemand,
     /// The queue of each user whose running jobs are limited; follows from `Head::eligible`.
     pub(crate) user_queues: UserQueues,
     /// What is counted for metrics since the head started.

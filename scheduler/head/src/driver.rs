@@ -191,7 +191,8 @@ impl Driver {
             | Request::Change(..)
             | Request::Update(..)
             | Request::Drain(_)
-            | Request::Resume(_) => Ok(()),
+            | Request::Resume(_)
+            | Request::ApplyShares(_) => Ok(()),
         };
         refused.err().map(Reply::Refused)
     }
@@ -247,6 +248,14 @@ impl Driver {
             Query::Figures(reply_to) => {
                 reply_to.send(self.figures.complete(head.figures(now), self.problems()));
             }
+            Query::CheckShares(by, table, reply_to) => {
+                let refused = head.reply_without_change(&by, &Request::ApplyShares(table));
+                reply_to.send(match refused {
+                    Some(Reply::Refused(refusal)) => Err(refusal),
+                    Some(_) | None => Ok(()),
+                });
+            }
+            Query::Shares(reply_to) => reply_to.send(head.share_report(now)),
             Query::LiveUsage(jobs, reply_to) => reply_to.send(head.live_usage(&jobs, now)),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Brief(jobs, reply_to) => reply_to.send(reader.brief_records(&jobs)),

@@ -28,6 +28,7 @@ mod outcome;
 mod record;
 mod report;
 mod request;
+mod shares;
 mod state;
 mod usage;
 
@@ -47,5 +48,6 @@ pub(crate) use outcome::{StoredOutcome, StoredProgress};
 pub(crate) use record::{StoredArraySummary, StoredJobRecord};
 pub(crate) use report::StoredReport;
 pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
+pub(crate) use shares::{StoredShareBook, StoredShareTable};
 pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};
 pub(crate) use usage::{StoredDeviceUsage, StoredUsageCurve};

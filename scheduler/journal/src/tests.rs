@@ -9,6 +9,7 @@ mod feed_samples;
 mod record_samples;
 mod samples;
 mod script_samples;
+mod share_samples;
 mod time_samples;
 
 use std::collections::BTreeSet;

@@ -64,6 +64,7 @@ fn row(shapes: &[MachineSpec], jobs: &[WorkloadJob], policy: String) -> String {
         policy,
         knowledge: InterferenceContext::default(),
         sensitivity: std::sync::Arc::default(),
+        fair_share: true,
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: SEED,

@@ -11,8 +11,8 @@ use cohabit_client::types::{
     HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings,
     JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream, MetricSeries,
     ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker,
-    Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
-    UsageRecord,
+    Role, RunnerRole, RunnerWork, Share, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time,
+    TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -530,6 +530,14 @@ impl ClientService for FakeHead {
     }
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        not_here()
+    }
+
+    async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
+        not_here()
+    }
+
+    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
         not_here()
     }
 

@@ -16,7 +16,7 @@ const GROUPS: &[CommandGroup] = &[
         "Common commands",
         &[
             "demo", "up", "run", "submit", "list", "show", "logs", "explain", "wait", "cancel", "top",
-            "nodes", "web",
+            "nodes", "share", "web",
         ],
     ),
     ("Advanced commands for jobs", &["hold", "release", "requeue", "update", "metrics", "code"]),
@@ -60,6 +60,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("top", &["cohabit top"]),
     ("nodes", &["cohabit nodes", "cohabit nodes --output json"]),
+    ("share", &["cohabit share", "cohabit share --output json"]),
+    ("share apply", &["cohabit share apply share.toml --dry-run", "cohabit share apply share.toml"]),
     ("web", &["cohabit web", "cohabit web --listen 127.0.0.1:8080"]),
     ("hold", &["cohabit hold 14", "cohabit hold --name sweep"]),
     ("release", &["cohabit release 14", "cohabit release --all"]),

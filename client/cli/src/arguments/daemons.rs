@@ -179,6 +179,10 @@ pub(crate) struct HeadStartArguments {
     /// [default: 1000] [env: COHABIT_MAX_RUNNING_JOBS]
     #[arg(long, value_name = "JOBS")]
     pub(crate) max_running_jobs: Option<String>,
+    /// Whether users take turns by what they are entitled to: on or off [default: on] [env:
+    /// COHABIT_FAIR_SHARE]
+    #[arg(long, value_name = "ON|OFF")]
+    pub(crate) fair_share: Option<String>,
     /// Whether names, commands, directories, groups, models and progress of jobs are shown only to their
     /// users and admins: on or off [default: off] [env: COHABIT_PRIVATE_DATA]
     #[arg(long, value_name = "ON|OFF")]

@@ -21,6 +21,7 @@ mod models;
 mod notify;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
+mod share;
 mod slurm;
 mod submission;
 #[cfg(any(feature = "web", feature = "export"))]
@@ -56,6 +57,7 @@ pub(crate) use self::models::ModelsArguments;
 pub(crate) use self::notify::NotifyArguments;
 #[cfg(all(feature = "head", feature = "worker"))]
 pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
+pub(crate) use self::share::{ShareArguments, ShareVerb};
 pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::tokens::{
@@ -154,6 +156,8 @@ pub(crate) enum Verb {
     Code(CodeArguments),
     /// List nodes and their devices
     Nodes(NodesArguments),
+    /// Show who holds and is entitled to which share of the GPUs, or apply a table of projects
+    Share(ShareArguments),
     /// List the slowdown models that the head has learned, or choose one
     Models(ModelsArguments),
     /// Show nodes, devices and jobs on a live screen
@@ -259,6 +263,7 @@ impl Verb {
             Verb::Code(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),
+            Verb::Share(arguments) => Some(arguments.display()),
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),

@@ -41,6 +41,7 @@ mod run;
 mod selection;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
+mod share;
 mod show;
 mod slurm;
 mod slurm_shims;
@@ -92,6 +93,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Code(arguments) => block_on(code::code(arguments)),
         Verb::Nodes(arguments) => block_on(nodes::nodes(arguments)),
         Verb::Models(arguments) => block_on(models::models(arguments)),
+        Verb::Share(arguments) => block_on(share::share(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         #[cfg(all(feature = "head", feature = "worker"))]

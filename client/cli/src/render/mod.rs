@@ -18,6 +18,8 @@ pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 pub(crate) mod objects_table;
 pub(crate) mod plain_line;
+pub(crate) mod share_documents;
+pub(crate) mod share_table;
 mod silence;
 pub(crate) mod states;
 pub(crate) mod tasks_table;

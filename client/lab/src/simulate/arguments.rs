@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use cohabit_console::{CommandError, CommandErrorKind, DisplayArguments};
 use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES};
 use cohabit_types::Sharing;
@@ -50,6 +50,10 @@ pub struct SimulateArguments {
     /// Without agents, maifs follows a fixed rule
     #[arg(long, value_name = "DIR", action = ArgAction::Append)]
     pub(crate) agents: Vec<PathBuf>,
+    /// Whether users take turns by what they are entitled to, as in a head. With 'both', each policy runs in
+    /// both ways on the same jobs
+    #[arg(long, value_name = "ON|OFF|BOTH", value_enum, default_value = "on")]
+    pub(crate) fair_share: FairShare,
     /// Policies to run on the same jobs without GPU sharing, for comparison
     #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
     pub(crate) exclusive: Vec<Policies>,
@@ -114,8 +118,21 @@ pub(crate) struct PolicyVariant<'a> {
     pub(crate) agents: Option<&'a Path>,
     /// Whether its jobs may share GPUs.
     pub(crate) sharing: Sharing,
+    /// Whether users take turns.
+    pub(crate) fair_share: FairShare,
     /// Whether every second job is submitted a moment later: what differs then differs by chance.
     pub(crate) nudged: bool,
+}
+
+/// Whether users take turns by what they are entitled to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FairShare {
+    /// They do, as in a head.
+    On,
+    /// The policy orders the jobs of all users together.
+    Off,
+    /// Each policy runs in both ways.
+    Both,
 }
 
 /// The jobs of a run.
@@ -137,7 +154,10 @@ impl SimulateArguments {
         let some = [(Sharing::Exclusive, &self.exclusive), (Sharing::Shared, &self.policy)];
         let all = some.into_iter().flat_map(|(sharing, lists)| lists.iter().map(move |list| (sharing, list)));
         distinct(all.flat_map(|(sharing, Policies(names))| {
-            names.iter().flat_map(move |policy| self.with_agents(policy, sharing))
+            names
+                .iter()
+                .flat_map(move |policy| self.with_agents(policy, sharing))
+                .flat_map(|it| self.in_turns(it))
         }))
     }
 
@@ -153,8 +173,17 @@ impl SimulateArguments {
             policy,
             agents,
             sharing,
+            fair_share: self.fair_share,
             nudged: false,
         })
+    }
+
+    /// The variant with turns of users, without, or both.
+    fn in_turns<'a>(&self, variant: PolicyVariant<'a>) -> Vec<PolicyVariant<'a>> {
+        match self.fair_share {
+            FairShare::On | FairShare::Off => vec![variant],
+            FairShare::Both => vec![variant, PolicyVariant { fair_share: FairShare::On, ..variant }],
+        }
     }
 
     /// # Errors
@@ -256,7 +285,11 @@ impl fmt::Display for PolicyVariant<'_> {
             Sharing::Exclusive => write!(f, "exclusive {}", self.policy)?,
             Sharing::Shared => f.write_str(self.policy)?,
         }
-        self.agents.map_or(Ok(()), |folder| write!(f, " with {}", folder.display()))
+        self.agents.map_or(Ok(()), |folder| write!(f, " with {}", folder.display()))?;
+        match self.fair_share {
+            FairShare::On | FairShare::Off => Ok(()),
+            FairShare::Both => f.write_str(" without fair share"),
+        }
     }
 }
 

@@ -170,7 +170,7 @@ impl Input {
         Ok(SeededWorkload { load, workload, sensitivity, drawn: trace.jobs.len(), available, left_out })
     }
 
-    /// These of the drawn jobs under a policy.
+    /// These of the drawn jobs under a policy, without turns of users.
     pub(crate) fn evaluation(
         &self,
         policy: &str,
@@ -185,6 +185,7 @@ impl Input {
             policy: policy.to_owned(),
             knowledge: self.knowledge.clone(),
             sensitivity: Arc::clone(&drawn.sensitivity.known),
+            fair_share: false,
             estimator: self.estimator,
             behavior: self.behavior,
             seed,

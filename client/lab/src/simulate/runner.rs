@@ -11,11 +11,13 @@ use std::thread;
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_sim::maifs::Agents;
 use cohabit_sim::workload::WorkloadJob;
-use cohabit_sim::{EvaluationResult, SharingIncentive, evaluate, evaluate_agents, uses_interference};
+use cohabit_sim::{
+    Evaluation, EvaluationResult, SharingIncentive, evaluate, evaluate_agents, uses_interference,
+};
 use cohabit_types::{Sharing, Span, Time};
 
 use super::agents::LoadedAgents;
-use super::arguments::{PolicyVariant, Sample, SimulateArguments};
+use super::arguments::{FairShare, PolicyVariant, Sample, SimulateArguments};
 use super::input::{Input, SeededWorkload};
 use super::learning::OnlineLearning;
 use super::progress::SimulationProgress;
@@ -165,7 +167,10 @@ impl<'a> Runner<'a> {
         let jobs = self.workload(sample)?;
         let seed = self.samples[sample].seed;
         let of_variant = under(variant, &jobs.workload.jobs);
-        let evaluation = self.input.evaluation(variant.policy, &jobs, of_variant, seed);
+        let evaluation = Evaluation {
+            fair_share: variant.fair_share == FairShare::On,
+            ..self.input.evaluation(variant.policy, &jobs, of_variant, seed)
+        };
         let mut observer = progress.begin(&variant.to_string(), evaluation.jobs.len());
         let agents: Option<Box<dyn Agents>> = variant.agents.map(|folder| self.agents.of(folder));
         let internal = |error| CommandError::from_error(CommandErrorKind::Internal, &error);
@@ -238,8 +243,13 @@ mod tests {
             pace: 1.0,
             alone_milli: 1_000,
         };
-        let plain =
-            PolicyVariant { policy: "fifo", agents: None, sharing: Sharing::Exclusive, nudged: false };
+        let plain = PolicyVariant {
+            policy: "fifo",
+            agents: None,
+            sharing: Sharing::Exclusive,
+            fair_share: FairShare::On,
+            nudged: false,
+        };
         let times = |variant| -> Vec<u64> {
             let jobs = under(variant, &[job(0), job(0), job(400), job(500), job(9_000), job(10_000)]);
             jobs.iter().map(|job| job.at.as_micros() / 1_000).collect()

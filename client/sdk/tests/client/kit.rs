@@ -15,8 +15,8 @@ use cohabit_client::types::{
     FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobLabels, JobRecord,
     JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord,
     LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId,
-    ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
-    UpdateCursor, UsageRecord,
+    ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, ShareReport, ShareTable, SubmitReceipt,
+    TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -53,6 +53,8 @@ pub(crate) enum Call {
     ReadMetrics(RankId),
     WriteInput(InputPiece),
     Figures,
+    Shares,
+    ApplyShares,
     Usage(Vec<JobId>),
     RevokeToken(String),
     ListModels,
@@ -490,6 +492,16 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         let turn = self.turn(Call::Feed(after)).await?;
         let Turn::Feed(it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it)
+    }
+
+    async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
+        let turn = self.turn(Call::Shares).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
+        let turn = self.turn(Call::ApplyShares).await?;
+        panic!("{turn:?} does not answer this call")
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {

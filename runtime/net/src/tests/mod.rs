@@ -17,8 +17,8 @@ use cohabit_types::{
     HeadStatus, Incarnation, InputPiece, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord,
     JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
     LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
-    RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
+    RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, ShareReport, ShareTable, SharingLimits, Span,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -279,6 +279,14 @@ impl ClientService for ClientHandler {
     }
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
+        Err(unasked())
+    }
+
+    async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
         Err(unasked())
     }
 

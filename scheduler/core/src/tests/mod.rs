@@ -26,6 +26,7 @@ mod replay;
 mod requests;
 mod restored_backup;
 mod running_limit;
+mod shares;
 mod stalls;
 mod time_slices;
 mod updates;

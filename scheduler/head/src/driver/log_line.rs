@@ -49,6 +49,7 @@ impl fmt::Display for LogLine<'_, Request> {
             Request::Update(update, ids) => write!(f, "{} updated: {update}", jobs(ids.len())),
             Request::Drain(drain) => write!(f, "node {} drained", drain.node),
             Request::Resume(node) => write!(f, "node {node} resumed"),
+            Request::ApplyShares(_) => f.write_str("a table of shares applied"),
         }
     }
 }
@@ -144,6 +145,7 @@ impl fmt::Display for LogLine<'_, Reply> {
                 write!(f, "{done} of {} changed", verdicts.len())
             }
             Reply::Node(name) => write!(f, "node {name}"),
+            Reply::SharesApplied => f.write_str("shares applied"),
             Reply::Refused(refusal) => write!(f, "refused: {refusal}"),
         }
     }

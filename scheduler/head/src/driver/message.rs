@@ -10,7 +10,8 @@ use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
     ContentHash, DryRun, Explanation, Figures, Filter, InputPiece, Inventory, JobId, JobRecord, JobRef,
     JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order,
-    Principal, RankId, Refusal, Reply, Report, Request, Time, UsageRecord, WorkerKey,
+    Principal, RankId, Refusal, Reply, Report, Request, ShareReport, ShareTable, Time, UsageRecord,
+    WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -113,6 +114,10 @@ pub(crate) enum Query {
     Problems(ReplyTo<Vec<String>>),
     /// The figures for metrics.
     Figures(ReplyTo<Figures>),
+    /// What everybody holds, used and is entitled to.
+    Shares(ReplyTo<ShareReport>),
+    /// Whether this user may apply this table.
+    CheckShares(Principal, Box<ShareTable>, ReplyTo<Result<(), Refusal>>),
     /// What the live attempts of these jobs have done with their GPUs.
     LiveUsage(BTreeSet<JobId>, ReplyTo<Vec<UsageRecord>>),
     /// All nodes.
@@ -148,6 +153,8 @@ impl Query {
             | Query::Problems(_)
             | Query::Nodes(_)
             | Query::Figures(_)
+            | Query::Shares(_)
+            | Query::CheckShares(..)
             | Query::LiveUsage(..)
             | Query::ChangedSince(..)
             | Query::Brief(..)

@@ -13,7 +13,8 @@ use cohabit_types::{
     Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord,
     JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries,
     ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode,
-    RefusedWorker, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    RefusedWorker, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    UsageRecord,
 };
 
 use tokio::time::Instant;
@@ -240,6 +241,14 @@ impl ClientService for ApplicationSession {
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
         self.refusal("follow the feed")
+    }
+
+    async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
+        self.refusal("see shares of the cluster")
+    }
+
+    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
+        self.refusal("change shares of the cluster")
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {

@@ -14,8 +14,8 @@ use cohabit_types::{
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
     Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport,
+    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -225,6 +225,18 @@ impl ClientService for ClientSession {
 
     async fn feed(self, _: Context, after: Option<FeedCursor>) -> Result<Feed, Refusal> {
         self.follow_feed(after).await
+    }
+
+    async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
+        Ok(Box::new(self.ask(Query::Shares).await?))
+    }
+
+    async fn apply_shares(self, _: Context, table: Box<ShareTable>, dry_run: bool) -> Result<(), Refusal> {
+        if dry_run {
+            let by = self.by.clone();
+            return self.ask(|reply_to| Query::CheckShares(by, table, reply_to)).await?;
+        }
+        self.apply_share_table(*table).await
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {

@@ -11,8 +11,8 @@ use cohabit_types::{
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
     Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport,
+    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use super::client::ClientSession;
@@ -139,6 +139,14 @@ impl ClientService for ViewerSession {
 
     async fn dry_run(self, _: Context, _: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
         self.refusal("try where a job would run", USER)
+    }
+
+    async fn shares(self, context: Context) -> Result<Box<ShareReport>, Refusal> {
+        self.0.shares(context).await
+    }
+
+    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
+        self.refusal("change shares of the cluster", ADMIN)
     }
 
     async fn figures(self, context: Context) -> Result<Box<Figures>, Refusal> {

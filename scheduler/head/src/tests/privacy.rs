@@ -116,6 +116,8 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         },
         Question::Figures {},
         Question::Usage { jobs: vec![job] },
+        Question::Shares {},
+        Question::ApplyShares { table: Box::default(), dry_run: false },
     ]
 }
 
@@ -166,6 +168,8 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::WriteInput { piece } => text(head.write_input(long, piece)).await,
         Question::Figures {} => text(head.figures(long)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
+        Question::Shares {} => text(head.shares(long)).await,
+        Question::ApplyShares { table, dry_run } => text(head.apply_shares(long, table, dry_run)).await,
     }
 }
 

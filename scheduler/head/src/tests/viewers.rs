@@ -23,6 +23,7 @@ fn is_allowed(question: &Question) -> bool {
         | Question::Nodes {}
         | Question::Figures {}
         | Question::Usage { .. }
+        | Question::Shares {}
         | Question::HeadProblems {}
         | Question::ListModels {}
         | Question::OwnToken {}
@@ -34,6 +35,7 @@ fn is_allowed(question: &Question) -> bool {
         | Question::DrainNode { .. }
         | Question::ResumeNode { .. }
         | Question::UnbindNode { .. }
+        | Question::ApplyShares { .. }
         | Question::RefusedWorkers {}
         | Question::ReadLog { .. }
         | Question::ReadMetrics { .. }

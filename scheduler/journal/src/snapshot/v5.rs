@@ -282,6 +282,7 @@ impl From<AttemptV5> for state::Attempt {
         state::Attempt {
             number: stored.number,
             placement: stored.placement,
+            holds: 0,
             rendezvous: stored.meeting_point,
             started_at: stored.started_at,
             expected_runtime: stored.expected,
@@ -385,6 +386,7 @@ impl TryFrom<HeadV5> for DecodedHead {
             next_plan_at: stored.wake,
             dependents: stored.dependents.into_iter().map(by_submission).collect(),
             nodes: stored.nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
+            shares: None,
             nodes_joined: stored.nodes_joined,
             alarms: stored.alarms.into_iter().map(|(at, alarm)| (at, alarm.into())).collect(),
         };

@@ -20,7 +20,8 @@ use crate::shape::shape_of;
 use crate::stored::{
     StoredConfig, StoredDevice, StoredEnforcement, StoredEstimate, StoredHostShare, StoredIsolation,
     StoredJobEvent, StoredJobSpec, StoredJobState, StoredLinkBandwidths, StoredOutcome, StoredPlacement,
-    StoredProgress, StoredReasonCode, StoredRole, StoredSharingLimits, StoredStopReason, StoredWorkerKey,
+    StoredProgress, StoredReasonCode, StoredRole, StoredShareBook, StoredSharingLimits, StoredStopReason,
+    StoredWorkerKey,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub(crate) struct HeadV6 {
     dependents: BTreeMap<JobId, Vec<u64>>,
     #[serde(with = "As::<BTreeMap<Same, NodeV6>>")]
     nodes: BTreeMap<NodeId, state::Node>,
+    #[serde(with = "As::<Option<StoredShareBook>>", default, skip_serializing_if = "Option::is_none")]
+    shares: Option<state::ShareBook>,
     nodes_joined: u64,
     #[serde(with = "As::<BTreeSet<(Same, AlarmV6)>>")]
     alarms: BTreeSet<(Time, state::Alarm)>,
@@ -203,6 +206,8 @@ pub(crate) struct AttemptV6 {
     #[serde(with = "As::<StoredPlacement>")]
     placement: Placement,
     rendezvous: Option<(NodeId, u16)>,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    holds: u64,
     started_at: Time,
     expected_runtime: Option<Span>,
     predicted_slowdown: Option<Slowdown>,
@@ -342,6 +347,11 @@ pub(crate) enum AlarmV6 {
     JobEligible(JobId),
     NodeRetry(NodeId),
     DrainDeadline(NodeId),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+const fn is_nothing(amount: &u64) -> bool {
+    *amount == 0
 }
 
 shape_of! {

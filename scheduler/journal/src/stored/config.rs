@@ -17,6 +17,8 @@ pub(crate) struct StoredConfig {
     node_failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_running_jobs: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    fair_share: bool,
 }
 
 const fn never() -> Span {

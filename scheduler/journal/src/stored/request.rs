@@ -4,7 +4,7 @@ use cohabit_types::{self as types, Bytes, JobId, Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_with::{As, DeserializeAs, SerializeAs};
 
-use super::StoredJobSpec;
+use super::{StoredJobSpec, StoredShareTable};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -34,6 +34,7 @@ pub(crate) enum StoredRequest {
     Update(#[serde(with = "As::<StoredJobSettings>")] types::JobSettings, Vec<JobId>),
     Drain(#[serde(with = "As::<DrainForm>")] types::DrainRequest),
     Resume(String),
+    ApplyShares(#[serde(with = "As::<Box<StoredShareTable>>")] Box<types::ShareTable>),
 }
 
 #[derive(Serialize, Deserialize)]

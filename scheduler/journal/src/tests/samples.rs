@@ -18,7 +18,7 @@ use cohabit_types::{
 use uuid::Uuid;
 
 use super::archived_array::archived_array;
-use super::{script_samples, time_samples};
+use super::{script_samples, share_samples, time_samples};
 
 pub(super) const fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
@@ -80,6 +80,7 @@ pub(super) fn events() -> Vec<Event> {
     events.extend(events_of_host_shares());
     events.extend(time_samples::events());
     events.extend(script_samples::events());
+    events.extend(share_samples::events());
     events.push(Event::BackupRestored { last_number: 44_200_000, attempt_gap: 44_200 });
     events
 }
@@ -155,6 +156,7 @@ pub(super) fn config() -> Config {
         archive_after: Time::NEVER.since(Time::EPOCH),
         node_failures: 5,
         max_running_jobs: None,
+        fair_share: false,
     }
 }
 

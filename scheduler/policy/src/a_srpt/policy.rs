@@ -44,7 +44,7 @@ impl<P: Placer> ASrpt<P> {
         let (usual_wait, ends) = (state.waits.median(), &mut state.ends.clone());
         let mut round = Round::new(rules, placer, view, ends, usual_wait, state.capacity.free());
         let mut reasons = Vec::new();
-        for (ahead, turn) in state.queue.walk().enumerate() {
+        for (ahead, turn) in state.queue.walk(state.queue.turns(view)).starting_each().enumerate() {
             let (job, entry) = (&view.pending[&turn.job], &state[turn.job]);
             let offer = round.offer(turn.class, job, entry).clone();
             let waits_for = match offer {
@@ -94,7 +94,7 @@ impl<P: Placer> Policy for ASrpt<P> {
         let mut ends = std::mem::take(&mut state.ends);
         let (usual_wait, free_millis) = (state.waits.median(), state.capacity.free());
         let mut round = Round::new(rules, placer, view, &mut ends, usual_wait, free_millis);
-        let mut walk = state.queue.walk();
+        let mut walk = state.queue.walk(state.queue.turns(view));
         let mut blocked = false;
         while let Some(turn) = walk.next() {
             let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &state[turn.job]);
@@ -102,6 +102,7 @@ impl<P: Placer> Policy for ASrpt<P> {
                 JobDecision::Start(proposal) => {
                     let why = explain::explain_start(view.now, entry, &proposal);
                     plan.actions.push(Proposal { why, ..proposal }.start(job.id, &entry.profile));
+                    walk.note_start();
                 }
                 JobDecision::Delay(until) => wake_by(&mut plan, until),
                 JobDecision::DelayClass(until) => {

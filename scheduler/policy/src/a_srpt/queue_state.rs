@@ -13,6 +13,7 @@ use super::delayed_jobs::DelayedJobs;
 use super::recent_waits::RecentWaits;
 use super::{ASrptOptions, QueueOrder, VirtualAlpha};
 use crate::mapping::Toggle;
+use crate::queue::QueuedJob;
 use crate::queue::capacity::Capacity;
 use crate::queue::expected_ends::ExpectedEnds;
 use crate::queue::virtual_srpt_machine::VirtualSrptMachine;
@@ -132,7 +133,7 @@ impl QueueState {
                 ViewChange::Pending(job) => self.note_pending(view, job, placer),
                 ViewChange::Running(job) => self.note_running(view, job, placer),
                 ViewChange::Gone(job) => self.forget(*job),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }
@@ -144,7 +145,7 @@ impl QueueState {
             entry.profile = placer.profile(&job.demand, &job.traits);
             entry.class_key = placer.class_key(&job.demand, &job.traits, &entry.profile);
             self.machine.revise(job.id, compute_virtual_work(&entry.profile, self.virtual_alpha));
-            self.enqueue(job);
+            self.enqueue(job, view);
         }
     }
 
@@ -158,7 +159,8 @@ impl QueueState {
             | ViewChange::Running(_)
             | ViewChange::Gone(_)
             | ViewChange::Node(_)
-            | ViewChange::NodeGone(_) => None,
+            | ViewChange::NodeGone(_)
+            | ViewChange::Shares(_) => None,
         };
         let arrivals: BTreeSet<(Time, JobId)> = changes.iter().filter_map(arrival).collect();
         for (at, job) in arrivals {
@@ -174,7 +176,7 @@ impl QueueState {
         for (job, at) in turns {
             self.note_turn(job, at);
             if let Some(job) = view.pending.get(&job) {
-                self.enqueue(job);
+                self.enqueue(job, view);
             }
         }
         self.requeue_front(view);
@@ -193,7 +195,7 @@ impl QueueState {
         if self.eager_start == Toggle::On
             && let Some(job) = self.machine.front().and_then(|task| view.pending.get(&task.job))
         {
-            self.enqueue(job);
+            self.enqueue(job, view);
         }
     }
 
@@ -209,13 +211,13 @@ impl QueueState {
             Toggle::On => self.machine.release(self.machine.now().max(arrived_at), job.id, work),
             Toggle::Off => self.note_turn(job.id, arrived_at),
         }
-        self.enqueue(job);
+        self.enqueue(job, view);
         // A job without work has its turn at once.
         self.advance(view, self.machine.now());
     }
 
     /// Puts a job into the queue, if it may be there.
-    fn enqueue(&mut self, job: &PendingJob) {
+    fn enqueue(&mut self, job: &PendingJob, view: &View) {
         let Some(entry) = self.entries.get(&job.id).filter(|entry| entry.phase == Phase::Waiting) else {
             return;
         };
@@ -227,7 +229,7 @@ impl QueueState {
         };
         let key = QueueKey { priority: Reverse(job.priority), turn, submitted_at: job.submitted_at };
         self.delayed_jobs.record_waiting(&entry.class_key, &entry.profile, entry.queued_at);
-        self.queue.insert_with_class(job.id, entry.class_key.clone(), key);
+        self.queue.insert(&QueuedJob::of(job, view), entry.class_key.clone(), key);
     }
 
     /// A job is pending. One that ran keeps its turn, and waits from the moment at which it lost its
@@ -241,7 +243,7 @@ impl QueueState {
             entry.queued_at = entry.queued_at.max(job.eligible_at);
             self.ends.remove(job.id);
         }
-        self.enqueue(job);
+        self.enqueue(job, view);
     }
 
     fn note_running(&mut self, view: &View, job: &RunningJob, placer: &mut impl Placer) {

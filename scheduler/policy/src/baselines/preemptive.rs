@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use cohabit_fair_share::{Turns, wanted};
 use cohabit_types::{Demand, JobId, Placement, Span, Time};
 
 use super::Urgency;
@@ -16,6 +17,7 @@ use super::victims::{PreemptionCandidate, UrgencyRank, Victims, rank};
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
 use crate::queue::PriorityKey;
+use crate::queue::QueuedJob;
 use crate::queue::fit_tracker::fits;
 use crate::queue::pending_reasons::list_pending_reasons;
 use crate::queue::unplaceable::UnplaceableDemands;
@@ -23,6 +25,9 @@ use crate::{
     Action, ClassKey, ClusterChange, FreeNodes, PendingJob, PendingQueue, PendingReason, Placer, Plan,
     Policy, Profile, Proposal, QueueEntry, RunPhase, RunningJob, Shortage, View, ViewChange,
 };
+
+/// No job is more urgent.
+const MOST_URGENT: UrgencyRank = (Reverse(i32::MAX), 0);
 
 /// A policy made of an urgency and a placer.
 #[derive(Debug, Clone)]
@@ -93,7 +98,8 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         Preemptive { urgency, placer, quantum, queue: PendingQueue::default(), waiting, running }
     }
 
-    fn waits(&mut self, job: &PendingJob, now: Time) {
+    fn waits(&mut self, job: &PendingJob, view: &View) {
+        let now = view.now;
         let (known, before) = match (self.running.remove(&job.id), self.waiting.remove(&job.id)) {
             (Some((tracked, run)), _) => (Some(tracked.profile), tracked.before.plus(&run, now)),
             (None, Some(tracked)) => (Some(tracked.profile), tracked.before),
@@ -102,7 +108,8 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         let profile = known.unwrap_or_else(|| self.placer.profile(&job.demand, &job.traits));
         let (priority, submitted_at) = (job.priority, job.submitted_at);
         let tracked = TrackedJob { priority, submitted_at, profile, before };
-        self.queue.insert_with_class(job.id, ClassKey::Resources(job.demand), self.key(&tracked, before));
+        let key = self.key(&tracked, before);
+        self.queue.insert(&QueuedJob::of(job, view), ClassKey::Resources(job.demand), key);
         self.waiting.insert(job.id, tracked);
     }
 
@@ -137,7 +144,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
             }
         }
         view.running.values().for_each(|job| self.runs(job, view.now));
-        view.pending.values().for_each(|job| self.waits(job, view.now));
+        view.pending.values().for_each(|job| self.waits(job, view));
     }
 
     fn forget(&mut self, job: JobId) {
@@ -151,7 +158,12 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
     }
 
     /// Finds resources for the job whose turn it is: now, soon, or by stopping other jobs.
-    fn try_job(&mut self, draft: &mut PreemptionDraft<'_>, entry: QueueEntry<PriorityKey>) -> RoomSearch {
+    fn try_job(
+        &mut self,
+        draft: &mut PreemptionDraft<'_>,
+        entry: QueueEntry<PriorityKey>,
+        turns: Option<&Turns>,
+    ) -> RoomSearch {
         let job = &draft.view.pending[&entry.job];
         let TrackedJob { profile, before, .. } = &self.waiting[&entry.job];
         if draft.without_room.covers(&job.demand) {
@@ -166,7 +178,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
             return RoomSearch::Found;
         }
         let fits_soon = draft.soon.as_ref().is_some_and(|soon| fits(&job.demand, soon));
-        if !fits_soon && self.preempt(draft, job, entry) == RoomSearch::None {
+        if !fits_soon && self.preempt(draft, job, entry, turns) == RoomSearch::None {
             draft.without_room.insert(job.demand);
             return RoomSearch::None;
         }
@@ -183,16 +195,24 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         draft: &mut PreemptionDraft<'_>,
         job: &PendingJob,
         entry: QueueEntry<PriorityKey>,
+        turns: Option<&Turns>,
     ) -> RoomSearch {
         if !draft.free.could_hold_when_empty(&job.demand) {
             return RoomSearch::None;
         }
         let rank = rank(entry.key);
         draft.most_urgent = Some(draft.most_urgent.map_or(rank, |known| known.min(rank)));
+        // Where users take turns, a later job may be more urgent.
+        let least = if turns.is_some() { MOST_URGENT } else { rank };
         let victims =
-            draft.victims.get_or_insert_with(|| Victims::new(self.preemption_candidates(draft.view, rank)));
+            draft.victims.get_or_insert_with(|| Victims::new(self.preemption_candidates(draft.view, least)));
         let soon = draft.soon.as_ref().unwrap_or(&draft.free);
-        let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view) else {
+        let view = draft.view;
+        let may_stop = |other: &RunningJob| {
+            let amount = wanted(&other.demand);
+            turns.is_none_or(|it| it.may_displace(entry.party, view.party(&other.traits), amount))
+        };
+        let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view, may_stop) else {
             return RoomSearch::None;
         };
         draft.soon = Some(soon);
@@ -250,10 +270,10 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
         }
         for change in changes {
             match change {
-                ViewChange::Pending(job) => self.waits(job, view.now),
+                ViewChange::Pending(job) => self.waits(job, view),
                 ViewChange::Running(job) => self.runs(job, view.now),
                 ViewChange::Gone(job) => self.forget(*job),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }
@@ -262,11 +282,18 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
         let mut draft = PreemptionDraft::new(view);
         let mut all_found = RoomSearch::Found;
         let queue = std::mem::take(&mut self.queue);
-        let mut walk = queue.walk();
+        let mut walk = queue.walk(queue.turns(view));
         while let Some(entry) = walk.next() {
-            if self.try_job(&mut draft, entry) == RoomSearch::None {
-                all_found = RoomSearch::None;
-                walk.close();
+            let before = draft.plan.actions.len();
+            match self.try_job(&mut draft, entry, walk.turns()) {
+                RoomSearch::Found => {
+                    walk.note_start();
+                    walk.note_stops(&draft.plan.actions[before..], view);
+                }
+                RoomSearch::None => {
+                    all_found = RoomSearch::None;
+                    walk.close();
+                }
             }
         }
         self.queue = queue;
@@ -280,7 +307,7 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         list_pending_reasons(
-            self.queue.walk().map(|turn| (turn.job, turn.class)),
+            self.queue.walk(self.queue.turns(view)).starting_each().map(|turn| (turn.job, turn.class)),
             |job| Some(&self.waiting.get(&job)?.profile),
             &mut self.placer,
             view,

@@ -47,18 +47,23 @@ impl Victims {
     }
 
     /// Takes the jobs that have to stop so that a demand fits, and returns them with what is free once they
-    /// have ended. `None`, and no job is taken, if stopping all less urgent jobs is not enough.
+    /// have ended. `None`, and no job is taken, if stopping all less urgent jobs that may be stopped is not
+    /// enough.
     pub(super) fn make_room<'v>(
         &mut self,
         (ahead, demand): (UrgencyRank, &Demand),
         free: &FreeNodes<'v>,
         view: &View,
+        may_stop: impl Fn(&RunningJob) -> bool,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
         let less_urgent = |it: &&PreemptionCandidate| rank(it.key) > ahead;
         let mut selection = VictimSelection::new(demand, free);
         for candidate in self.preemption_candidates.iter().rev().take_while(less_urgent) {
             if selection.fit.fits() {
                 break;
+            }
+            if !may_stop(&view.running[&candidate.job]) {
+                continue;
             }
             if candidate.protected_until > view.now {
                 let earlier = self

@@ -42,7 +42,8 @@ impl ContentionTable {
                 ViewChange::Node(_)
                 | ViewChange::NodeGone(_)
                 | ViewChange::Pending(_)
-                | ViewChange::Running(_) => {}
+                | ViewChange::Running(_)
+                | ViewChange::Shares(_) => {}
             }
         }
     }

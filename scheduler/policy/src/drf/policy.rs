@@ -92,7 +92,7 @@ impl Policy for Drf {
                     self.holdings.insert(job);
                 }
                 ViewChange::Gone(job) => self.forget(*job),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use cohabit_fair_share::Turns;
 use cohabit_types::{Bytes, Demand, Placement, RankPlacement, Share, Span, Spread, Time};
 
 use super::explain;
@@ -94,6 +95,8 @@ pub(super) enum Precedence {
     Rank(f64),
     /// It waited too long.
     Overdue,
+    /// Its rank, and room is kept for it until then: it takes good places alone.
+    Next(f64, Time),
     /// Its turn was promised for then: it takes any place.
     Promised(Time),
 }
@@ -137,6 +140,7 @@ impl<'v, 's> Draft<'v, 's> {
         &mut self,
         job: &OrderedJob,
         precedence: Precedence,
+        turns: Option<&Turns>,
         placer: &mut impl Placer,
     ) -> TurnOutcome {
         if self.without_room.covers(&job.demand) {
@@ -165,7 +169,7 @@ impl<'v, 's> Draft<'v, 's> {
         }
         if is_first_of_entry
             && (self.keep_room_soon(pending, job, precedence, placer)
-                || self.preempt(pending, job, precedence, placer))
+                || self.preempt(pending, job, precedence, turns, placer))
         {
             self.held = None;
             return TurnOutcome::KeepsRoom;
@@ -175,6 +179,7 @@ impl<'v, 's> Draft<'v, 's> {
         }
         match precedence {
             Precedence::Promised(_) => self.keep_free_for(job),
+            Precedence::Next(..) => {}
             Precedence::Rank(_) | Precedence::Overdue => self.drain_for(job),
         }
         // Other jobs with such a demand may get on with the neighbors.
@@ -230,7 +235,10 @@ impl<'v, 's> Draft<'v, 's> {
     ) -> Option<PlaceWait> {
         match precedence {
             Precedence::Promised(_) => None,
-            Precedence::Rank(_) | Precedence::Overdue => self.holds_out(job, proposal),
+            Precedence::Next(_, until) if proposal.slowdown > self.options.theta => {
+                Some(PlaceWait::BetterPlace(until))
+            }
+            Precedence::Rank(_) | Precedence::Next(..) | Precedence::Overdue => self.holds_out(job, proposal),
         }
     }
 
@@ -268,7 +276,7 @@ impl<'v, 's> Draft<'v, 's> {
             soon.take_as_resident(job.id, &job.demand, &proposal.placement);
         }
         let why = match (precedence, self.state.waiting.entry_of(job.id)) {
-            (Precedence::Rank(_), Some(entry)) => {
+            (Precedence::Rank(_) | Precedence::Next(..), Some(entry)) => {
                 explain::start(&entry.rank, self.evidence(job), &proposal.why)
             }
             (Precedence::Promised(due_at), _) => {
@@ -317,13 +325,15 @@ impl<'v, 's> Draft<'v, 's> {
         pending: &PendingJob,
         job: &OrderedJob,
         precedence: Precedence,
+        turns: Option<&Turns>,
         placer: &mut impl Placer,
     ) -> bool {
         if self.options.preempt == Toggle::Off || !self.free.could_hold_when_empty(&job.demand) {
             return false;
         }
         let rank = precedence.rank();
-        let newcomer = Newcomer { demand: &job.demand, priority: job.priority, rank, devices: job.devices() };
+        let (demand, priority, devices) = (&job.demand, job.priority, job.devices());
+        let newcomer = Newcomer { demand, priority, rank, devices, party: job.party, turns };
         let candidates = self.candidates();
         if !candidates.has_less_urgent(job.priority, rank) {
             return false;
@@ -425,6 +435,27 @@ impl<'v, 's> Draft<'v, 's> {
         self.drained = u64::from(count);
     }
 
+    /// Keeps what is free, now or soon, for the next in line: on one node where one can hold the job, since
+    /// links between nodes are slow.
+    pub(super) fn keep_room_for(&mut self, job: &OrderedJob) {
+        let devices = job.demand.total_devices();
+        let soon = self.soon.as_ref().unwrap_or(&self.free);
+        let large = |node: &&NodeView| node.devices.len() as u32 >= devices;
+        let roomy = |(position, node): (usize, &NodeView)| {
+            large(&node).then(|| (node.roomy_devices(&job.demand).unwrap_or(0), Reverse(position)))
+        };
+        let Some((count, Reverse(position))) = soon.nodes().enumerate().filter_map(roomy).max() else {
+            return self.keep_free_for(job);
+        };
+        let (demand, placement) =
+            (devices_only(job), devices_for(job, soon.node(position), count.min(devices)));
+        self.free.take(&demand, &placement);
+        if let Some(soon) = &mut self.soon {
+            soon.take(&demand, &placement);
+        }
+        self.drained += u64::from(count.min(devices));
+    }
+
     /// Keeps what is free, now or soon, for a job whose turn was promised, until it has all that it needs.
     fn keep_free_for(&mut self, job: &OrderedJob) {
         let (each, nodes) = match job.demand.spread {
@@ -477,7 +508,7 @@ impl Precedence {
     /// The rank that victims are compared with.
     const fn rank(self) -> f64 {
         match self {
-            Precedence::Rank(rank) => rank,
+            Precedence::Rank(rank) | Precedence::Next(rank, _) => rank,
             Precedence::Overdue | Precedence::Promised(_) => f64::NEG_INFINITY,
         }
     }
@@ -485,7 +516,7 @@ impl Precedence {
     /// How much slower than the best a place may be for which others are stopped.
     const fn worst_slowdown(self, options: &OrderOptions) -> f64 {
         match self {
-            Precedence::Rank(_) | Precedence::Overdue => options.theta,
+            Precedence::Rank(_) | Precedence::Next(..) | Precedence::Overdue => options.theta,
             Precedence::Promised(_) => f64::INFINITY,
         }
     }

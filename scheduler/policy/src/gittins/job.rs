@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cohabit_fair_share::Party;
 use cohabit_types::{Demand, JobId, Time};
 
 use super::beliefs::Evidence;
@@ -17,6 +18,8 @@ const LEAST_DEVICES: f64 = 0.001;
 #[derive(Debug, Clone)]
 pub(super) struct OrderedJob {
     pub(super) id: JobId,
+    /// Its user, where users take turns.
+    pub(super) party: Party,
     pub(super) priority: i32,
     pub(super) submitted_at: Time,
     pub(super) demand: Demand,

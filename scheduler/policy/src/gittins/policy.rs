@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cohabit_fair_share::wanted;
 use cohabit_types::{JobId, ReasonCode, Span, Time};
 
 use super::OrderOptions;
@@ -15,6 +16,7 @@ use super::token_bucket::TokenBucket;
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
 use crate::queue::pending_reasons::explain_wait;
+use crate::queue::{KeptRoom, note_stops};
 use crate::{
     EndedRun, FreeNodes, PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View,
     ViewChange,
@@ -133,6 +135,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         let GittinsOrder { placer, options, state, lane, drain, lane_starts, .. } = self;
         let mut draft = Draft::new(view, state, options, drain.has_more_than(0.0));
         draft.tell_outlooks(placer);
+        let mut users = state.waiting.turns(view);
         let mut done = BTreeSet::new();
         // What jobs of the lane are expected to need counts as spent, so that it does not start all at once.
         let mut committed = state.lane_commitment();
@@ -140,30 +143,63 @@ impl<P: Placer> Policy for GittinsOrder<P> {
             if !lane.has_more_than(committed) {
                 break;
             }
-            let outcome = draft.try_job(job, Precedence::Overdue, placer);
+            if users.as_ref().is_some_and(|users| users.holds_its_part(job.party)) {
+                continue;
+            }
+            let before = draft.plan.actions.len();
+            let outcome = draft.try_job(job, Precedence::Overdue, users.as_ref(), placer);
             if let TurnOutcome::Starts | TurnOutcome::KeepsRoom = outcome {
                 committed += state.expected_device_seconds(job);
                 done.insert(job.id);
+                if let Some(users) = &mut users {
+                    users.take(job.party, wanted(&job.demand));
+                    note_stops(users, &draft.plan.actions[before..], view);
+                }
             }
             if outcome == TurnOutcome::Starts {
                 lane_starts.insert(job.id);
             }
         }
-        let turns = promised_lane::fill(state, options.lane, view.now, &mut draft, placer);
+        let turns = promised_lane::fill(state, options.lane, view, &mut users, &mut draft, placer);
         done.extend(turns.done);
         lane_starts.extend(turns.joined);
         let mut holding_out: Option<Time> = None;
-        let mut walk = state.waiting.queue.walk();
+        let mut walk = state.waiting.queue.walk(users);
+        // Where users take turns, each start ends one. The last members that were tried, by entry.
+        let mut tried: BTreeMap<JobId, (Time, JobId)> = BTreeMap::new();
+        let mut kept_room = KeptRoom::default();
         'queue: while let Some(turn) = walk.next() {
             let Some(entry) = state.waiting.entry_of(turn.job) else { continue };
             let mut held = 0;
-            for member in entry.members().filter(|job| !done.contains(job)) {
-                let Some(job) = state.waiting.get(member) else { continue };
+            let mut last = tried.get(&turn.job).copied();
+            while let Some(place @ (_, member)) = entry.member_after(last) {
+                last = Some(place);
+                let Some(job) = state.waiting.get(member).filter(|job| !done.contains(&job.id)) else {
+                    continue;
+                };
                 if !draft.may_go_on(job.priority, entry.rank.value) {
-                    break 'queue;
+                    walk.close_party();
+                    continue 'queue;
                 }
-                match draft.try_job(job, Precedence::Rank(entry.rank.value), placer) {
-                    TurnOutcome::Starts | TurnOutcome::KeepsRoom => {}
+                let pending = &view.pending[&member];
+                let kept_until = kept_room.until(pending, walk.turns(), job.party, view.now);
+                let rank = entry.rank.value;
+                let precedence =
+                    kept_until.map_or(Precedence::Rank(rank), |until| Precedence::Next(rank, until));
+                let before = draft.plan.actions.len();
+                match draft.try_job(job, precedence, walk.turns(), placer) {
+                    TurnOutcome::Starts | TurnOutcome::KeepsRoom => {
+                        walk.note_stops(&draft.plan.actions[before..], view);
+                        if walk.note_start_of_member() {
+                            tried.insert(turn.job, place);
+                            continue 'queue;
+                        }
+                    }
+                    TurnOutcome::HoldsOut(_) | TurnOutcome::Passed if kept_until.is_some() => {
+                        draft.keep_room_for(job);
+                        holding_out = holding_out.into_iter().chain(kept_until).min();
+                        held += 1;
+                    }
                     TurnOutcome::HoldsOut(until) => {
                         holding_out = holding_out.into_iter().chain([until]).min();
                         held += 1;
@@ -195,7 +231,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         draft.tell_outlooks(placer);
         let mut offers = BTreeMap::new();
         let mut reasons: Vec<PendingReason> = Vec::new();
-        for turn in state.waiting.queue.walk() {
+        for turn in state.waiting.queue.walk(state.waiting.turns(view)).starting_each() {
             let Some(entry) = state.waiting.entry_of(turn.job) else { continue };
             for member in entry.members() {
                 let (Some(pending), Some(job)) = (view.pending.get(&member), state.waiting.get(member))

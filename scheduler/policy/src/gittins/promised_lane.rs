@@ -6,13 +6,15 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{JobId, Share, Time};
+use cohabit_fair_share::{Turns, wanted};
+use cohabit_types::{JobId, Share};
 
 use super::draft::{Draft, Precedence, TurnOutcome};
 use super::job::OrderedJob;
 use super::state::OrderState;
-use crate::Placer;
+use crate::queue::note_stops;
 use crate::queue::unplaceable::UnplaceableDemands;
+use crate::{Placer, View};
 
 /// What the lane did in one plan.
 #[derive(Debug, Default)]
@@ -25,11 +27,13 @@ pub(super) struct LaneTurns {
     pub(super) impossible: Vec<JobId>,
 }
 
-/// Lets jobs join the lane until it is full or one of them finds no room. `lane` is a part of all devices.
+/// Lets jobs join the lane until it is full or one of them finds no room. `lane` is a part of all
+/// devices. Where users take turns, `users` says how much of their part each holds.
 pub(super) fn fill(
     state: &OrderState,
     lane: f64,
-    now: Time,
+    view: &View,
+    users: &mut Option<Turns>,
     draft: &mut Draft<'_, '_>,
     placer: &mut impl Placer,
 ) -> LaneTurns {
@@ -39,7 +43,7 @@ pub(super) fn fill(
     let members = state.running.iter().filter(|entry| entry.in_lane);
     let mut used: u64 = members.map(|entry| held_milli(&entry.job)).sum();
     let mut without_nodes = UnplaceableDemands::default();
-    for (due_at, id) in promised.overdue(now) {
+    for (due_at, id) in promised.overdue(view.now) {
         let running = state.running.get(id);
         if running.is_some_and(|entry| entry.in_lane) {
             continue;
@@ -52,6 +56,10 @@ pub(super) fn fill(
             turns.impossible.push(id);
             continue;
         }
+        // Whoever holds what they are entitled to waits for others, however long that takes.
+        if running.is_none() && users.as_ref().is_some_and(|users| users.holds_its_part(job.party)) {
+            continue;
+        }
         // A lane that is smaller than the job has room for it alone.
         if used + held_milli(job) > size.max(held_milli(job)) {
             break;
@@ -61,11 +69,17 @@ pub(super) fn fill(
             Some(entry) => draft.protect(entry),
             None => {
                 turns.done.insert(id);
-                match draft.try_job(job, Precedence::Promised(due_at), placer) {
+                let before = draft.plan.actions.len();
+                let starts = match draft.try_job(job, Precedence::Promised(due_at), users.as_ref(), placer) {
                     TurnOutcome::Starts => true,
                     TurnOutcome::KeepsRoom => false,
                     TurnOutcome::HoldsOut(_) | TurnOutcome::Passed => break,
+                };
+                if let Some(users) = users {
+                    users.take(job.party, wanted(&job.demand));
+                    note_stops(users, &draft.plan.actions[before..], view);
                 }
+                starts
             }
         };
         if joins {

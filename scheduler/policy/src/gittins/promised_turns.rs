@@ -96,7 +96,7 @@ impl PromisedTurns {
                         None => {}
                     }
                 }
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
         self.advance(now);
@@ -121,7 +121,9 @@ impl PromisedTurns {
             }
             ViewChange::Pending(job) => Some((job.eligible_at, job.id)),
             ViewChange::Running(job) => Some((job.submitted_at, job.id)),
-            ViewChange::Gone(_) | ViewChange::Node(_) | ViewChange::NodeGone(_) => None,
+            ViewChange::Gone(_) | ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {
+                None
+            }
         };
         changes.iter().filter_map(arrival).filter(|(_, job)| !self.jobs.contains_key(job)).collect()
     }

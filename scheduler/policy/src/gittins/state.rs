@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use cohabit_fair_share::Party;
 use cohabit_types::{JobId, Span, Time};
 
 use super::OrderOptions;
@@ -84,10 +85,10 @@ impl OrderState {
         }
         for change in changes {
             match change {
-                ViewChange::Pending(job) => self.wait(job, view.now, placer),
-                ViewChange::Running(job) => self.run(job, view.now, placer),
+                ViewChange::Pending(job) => self.wait(job, view, placer),
+                ViewChange::Running(job) => self.run(job, view, placer),
                 ViewChange::Gone(job) => self.forget(*job, view.now),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
         self.learn_promises(view.now, changes);
@@ -162,7 +163,8 @@ impl OrderState {
         }
     }
 
-    fn wait(&mut self, job: &PendingJob, now: Time, placer: &mut impl Placer) {
+    fn wait(&mut self, job: &PendingJob, view: &View, placer: &mut impl Placer) {
+        let now = view.now;
         let before = match self.running.remove(job.id) {
             Some(stopped) => {
                 self.stop_costs.ends(job.id, stopped.job.contexts.kind(), now);
@@ -172,7 +174,7 @@ impl OrderState {
         };
         let mut ordered = match before {
             Some(known) => known,
-            None => self.meet_pending(job, placer),
+            None => self.meet_pending(job, view.party(&job.traits), placer),
         };
         ordered.priority = job.priority;
         ordered.attained = job.attained;
@@ -193,10 +195,11 @@ impl OrderState {
     }
 
     /// A job that was never seen.
-    fn meet_pending(&mut self, job: &PendingJob, placer: &mut impl Placer) -> OrderedJob {
+    fn meet_pending(&mut self, job: &PendingJob, party: Party, placer: &mut impl Placer) -> OrderedJob {
         let profile = placer.profile(&job.demand, &job.traits);
         let mut ordered = OrderedJob {
             id: job.id,
+            party,
             priority: job.priority,
             submitted_at: job.submitted_at,
             demand: job.demand,
@@ -220,8 +223,8 @@ impl OrderState {
     }
 
     /// A running job that was never seen.
-    fn meet_running(&mut self, job: &RunningJob, placer: &mut impl Placer) -> OrderedJob {
-        let ordered = self.meet_pending(&pending_before(job), placer);
+    fn meet_running(&mut self, job: &RunningJob, party: Party, placer: &mut impl Placer) -> OrderedJob {
+        let ordered = self.meet_pending(&pending_before(job), party, placer);
         if let Some(exclusive) = &mut self.exclusive {
             let milli = job.demand.total_milli().next_multiple_of(1_000);
             let key = (Reverse(job.priority), 0, job.submitted_at);
@@ -230,13 +233,14 @@ impl OrderState {
         ordered
     }
 
-    fn run(&mut self, job: &RunningJob, now: Time, placer: &mut impl Placer) {
+    fn run(&mut self, job: &RunningJob, view: &View, placer: &mut impl Placer) {
+        let now = view.now;
         let (mut ordered, in_lane) = match self.running.remove(job.id) {
             Some(entry) => (entry.job, entry.in_lane),
             None => match self.waiting.remove(job.id) {
                 Some(ordered) => (ordered, false),
                 // Only after a restart of the head: otherwise a running job was pending before.
-                None => (self.meet_running(job, placer), false),
+                None => (self.meet_running(job, view.party(&job.traits), placer), false),
             },
         };
         (ordered.priority, ordered.attained) = (job.priority, job.attained);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use cohabit_fair_share::{Party, Turns, wanted};
 use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
@@ -22,6 +23,8 @@ struct Candidate<'v> {
     devices: f64,
     /// What stopping it costs, in seconds.
     cost: f64,
+    /// Its user, where users take turns.
+    party: Party,
 }
 
 /// The running jobs that may be stopped, the least urgent first.
@@ -42,6 +45,9 @@ pub(super) struct Newcomer<'d> {
     pub(super) priority: i32,
     pub(super) rank: f64,
     pub(super) devices: f64,
+    pub(super) party: Party,
+    /// Whose turn it is, where users take turns.
+    pub(super) turns: Option<&'d Turns>,
 }
 
 /// Jobs whose end makes room.
@@ -63,7 +69,8 @@ impl<'v> Candidates<'v> {
     ) -> Candidates<'v> {
         let candidate = |(entry, cost): (&RunningEntry, f64)| {
             let job = view.running.get(&entry.job.id)?;
-            Some(Candidate { job, rank: entry.rank.value, devices: entry.job.devices(), cost })
+            let (rank, devices, party) = (entry.rank.value, entry.job.devices(), entry.job.party);
+            Some(Candidate { job, rank, devices, cost, party })
         };
         let mut all: Vec<Candidate<'v>> = running.filter_map(candidate).collect();
         all.sort_by(|one, other| {
@@ -93,9 +100,17 @@ impl<'v> Candidates<'v> {
     fn yields_to(&self, index: usize, newcomer: &Newcomer<'_>) -> bool {
         let candidate = &self.all[index];
         let price = newcomer.rank + candidate.cost * newcomer.devices;
-        !self.taken.contains(&index)
-            && (candidate.job.priority < newcomer.priority
-                || candidate.job.priority == newcomer.priority && candidate.rank > self.margin * price)
+        let (own, others) = (candidate.job.priority, newcomer.priority);
+        let may_displace = |turns: &Turns| {
+            turns.may_displace(newcomer.party, candidate.party, wanted(&candidate.job.demand))
+        };
+        // Where users take turns, priorities order the jobs of one user.
+        let is_comparable = newcomer.turns.is_none() || newcomer.party == candidate.party;
+        let is_less_urgent = match is_comparable {
+            true => own < others || own == others && candidate.rank > self.margin * price,
+            false => candidate.rank > self.margin * price,
+        };
+        !self.taken.contains(&index) && is_less_urgent && newcomer.turns.is_none_or(may_displace)
     }
 
     /// Sets of jobs whose end makes room, the cheapest first.

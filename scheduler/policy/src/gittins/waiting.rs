@@ -7,13 +7,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use cohabit_fair_share::Turns;
 use cohabit_types::{JobId, Span, Time};
 
 use super::bins;
 use super::contexts::ContextId;
 use super::job::{JobRank, OrderedJob};
-use crate::queue::PriorityKey;
-use crate::{ClassKey, PendingQueue};
+use crate::queue::{PriorityKey, QueuedJob, WaitingDemand};
+use crate::{ClassKey, PendingQueue, View};
 
 /// The number of an entry; later ones are larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +62,8 @@ pub(super) struct WaitingJobs {
     overdue: BTreeSet<(Time, EntryId)>,
     /// Jobs that need no device.
     without_devices: usize,
+    /// What the jobs of each user would hold.
+    demand: WaitingDemand,
     next: u64,
 }
 
@@ -68,6 +71,12 @@ impl Entry {
     /// Its jobs, the earliest submission first.
     pub(super) fn members(&self) -> impl Iterator<Item = JobId> {
         self.members.iter().map(|(_, job)| *job)
+    }
+
+    /// Its job behind this one; the first where there is none.
+    pub(super) fn member_after(&self, last: Option<(Time, JobId)>) -> Option<(Time, JobId)> {
+        let behind = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.members.range((behind, Bound::Unbounded)).next().copied()
     }
 }
 
@@ -81,6 +90,7 @@ impl WaitingJobs {
         };
         self.change_members(id, |members| members.insert((job.submitted_at, job.id)));
         self.without_devices += usize::from(job.profile.milli == 0);
+        self.demand.add(job.party, &job.demand);
         self.entry_of.insert(job.id, id);
         self.jobs.insert(job.id, job);
         self.update(id, rank);
@@ -107,6 +117,7 @@ impl WaitingJobs {
     pub(super) fn remove(&mut self, job: JobId) -> Option<OrderedJob> {
         let removed = self.jobs.remove(&job)?;
         self.without_devices -= usize::from(removed.profile.milli == 0);
+        self.demand.remove(removed.party, &removed.demand);
         let id = self.entry_of.remove(&job)?;
         self.change_members(id, |members| members.remove(&(removed.submitted_at, job)));
         let entry = &self.entries[&id];
@@ -148,11 +159,17 @@ impl WaitingJobs {
         entry.rank = rank;
         let key = (Reverse(job.priority), u128::from(rank.value.to_bits()), job.submitted_at);
         if self.queue.key(first) != Some(key) {
-            self.queue.insert_with_class(first, entry.class_key.clone(), key);
+            let queued = QueuedJob { id: first, party: job.party, demand: job.demand };
+            self.queue.insert(&queued, entry.class_key.clone(), key);
         }
         self.overdue.remove(&(entry.overdue_at, id));
         entry.overdue_at = job.overdue_at();
         self.overdue.insert((entry.overdue_at, id));
+    }
+
+    /// The turns of the users of whom jobs wait.
+    pub(super) fn turns(&self, view: &View) -> Option<Turns> {
+        self.queue.turns_for(view, &self.demand)
     }
 
     pub(super) fn get(&self, job: JobId) -> Option<&OrderedJob> {

@@ -92,7 +92,7 @@ impl SlowdownGuard {
                 ViewChange::Node(node) => drop(self.due.insert(node.id, Time::EPOCH)),
                 ViewChange::NodeGone(node) => drop(self.due.remove(node)),
                 ViewChange::Gone(job) => drop(self.separations.remove(job)),
-                ViewChange::Pending(_) | ViewChange::Running(_) => {}
+                ViewChange::Pending(_) | ViewChange::Running(_) | ViewChange::Shares(_) => {}
             }
         }
     }

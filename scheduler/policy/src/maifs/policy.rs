@@ -180,7 +180,7 @@ impl Policy for Maifs {
                     self.forget(job.id);
                 }
                 ViewChange::Gone(job) => self.forget(*job),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
         if let Some(rewards) = &mut self.rewards {

@@ -35,7 +35,10 @@ impl Capacity {
                     let before = self.nodes.remove(node);
                     self.replace(before.unwrap_or_default(), Devices::default());
                 }
-                ViewChange::Pending(_) | ViewChange::Running(_) | ViewChange::Gone(_) => {}
+                ViewChange::Pending(_)
+                | ViewChange::Running(_)
+                | ViewChange::Gone(_)
+                | ViewChange::Shares(_) => {}
             }
         }
     }

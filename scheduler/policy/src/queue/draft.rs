@@ -29,6 +29,8 @@ pub(crate) struct Draft<'v> {
 
 /// Which jobs are considered after this one.
 pub(crate) enum WalkControl {
+    /// All jobs behind it, which starts.
+    Started,
     /// All jobs behind it.
     Others,
     /// The jobs behind it in other classes.
@@ -94,11 +96,10 @@ impl<'v> Draft<'v> {
         placer: &mut impl Placer,
     ) -> Option<WalkControl> {
         match placer.place(job, profile, &self.free) {
-            Ok(proposal) => self.start(job, profile, proposal),
-            Err(shortage) if shortage.is_its_own() => {}
-            Err(_) => return None,
+            Ok(proposal) => Some(self.start(job, profile, proposal)),
+            Err(shortage) if shortage.is_its_own() => Some(WalkControl::Others),
+            Err(_) => None,
         }
-        Some(WalkControl::Others)
     }
 
     /// Reserves resources for a job that does not fit, if it is the first one; returns when they become
@@ -117,7 +118,7 @@ impl<'v> Draft<'v> {
         self.reservation.as_ref().is_some_and(lasts) && self.refused.contains(demand)
     }
 
-    fn start(&mut self, job: &'v PendingJob, profile: &Profile, proposal: Proposal) {
+    fn start(&mut self, job: &'v PendingJob, profile: &Profile, proposal: Proposal) -> WalkControl {
         let placement = proposal.placement.clone();
         let ends_at = self.view.now + profile.runtime_at(proposal.slowdown);
         let admitted = match &mut self.reservation {
@@ -126,11 +127,12 @@ impl<'v> Draft<'v> {
         };
         if !admitted {
             self.refused.insert(job.demand);
-            return;
+            return WalkControl::Others;
         }
         self.free.take_as_resident(job.id, &job.demand, &placement);
         self.plan.actions.push(proposal.start(job.id, profile));
         self.starting.push(StartingJob { ends_at, demand: &job.demand, placement });
+        WalkControl::Started
     }
 }
 

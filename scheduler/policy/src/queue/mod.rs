@@ -11,13 +11,17 @@ mod discipline;
 mod draft;
 pub(crate) mod expected_ends;
 pub(crate) mod fit_tracker;
+mod kept_room;
 mod pending_queue;
 pub(crate) mod pending_reasons;
 mod queue_policy;
 pub(crate) mod reservation;
 pub(crate) mod unplaceable;
 pub(crate) mod virtual_srpt_machine;
+mod waiting_demand;
 
 pub(crate) use discipline::Discipline;
-pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry};
+pub(crate) use kept_room::KeptRoom;
+pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry, QueuedJob, note_stops};
 pub(crate) use queue_policy::{Fifo, JobOrder, QueuePolicy};
+pub(crate) use waiting_demand::WaitingDemand;

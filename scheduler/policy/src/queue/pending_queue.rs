@@ -1,8 +1,8 @@
-//! Pending jobs in order, grouped into classes that need the same.
+//! Pending jobs in order, grouped into classes that need the same, and into those of each user.
 //!
 //! Where one job does not fit, no other job of its class does, so a walk through the queue closes the class
 //! and skips the rest of it: its cost grows with the classes and with the jobs that start, not with the jobs
-//! that wait.
+//! that wait. Without fair share all jobs belong to one user.
 
 use std::collections::{BTreeMap, BTreeSet, btree_set};
 use std::iter::Peekable;
@@ -10,9 +10,11 @@ use std::ops::Bound;
 
 use std::cmp::Reverse;
 
-use cohabit_types::{JobId, Time};
+use cohabit_fair_share::{Party, Turns, wanted};
+use cohabit_types::{Demand, JobId, Time};
 
-use crate::ClassKey;
+use super::waiting_demand::WaitingDemand;
+use crate::{Action, ClassKey, PendingJob, View};
 
 /// A class of jobs, numbered in the order in which classes appear. A class that was empty gets a new number
 /// when it comes back.
@@ -23,23 +25,52 @@ pub(crate) struct ClassId(u64);
 /// submission.
 pub(crate) type PriorityKey = (Reverse<i32>, u128, Time);
 
-/// The queue; the smaller its key, the earlier a job.
+/// The queue; the smaller its key, the earlier a job among those of its user.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingQueue<K> {
     class_of: BTreeMap<ClassKey, ClassId>,
     classes: BTreeMap<ClassId, Class<K>>,
-    /// The first job of each class, by key.
-    fronts: BTreeSet<(K, JobId, ClassId)>,
-    entries: BTreeMap<JobId, (ClassId, K)>,
+    /// Of each user the first job of each class, by key.
+    fronts: BTreeMap<Party, Fronts<K>>,
+    entries: BTreeMap<JobId, Place<K>>,
+    demand: WaitingDemand,
     /// The number of the next class.
     next: u64,
 }
+
+/// First jobs of classes.
+type Fronts<K> = BTreeSet<(K, JobId, ClassId)>;
 
 /// The jobs of one class; never empty between two calls.
 #[derive(Debug, Clone)]
 struct Class<K> {
     class_key: ClassKey,
-    jobs: BTreeSet<(K, JobId)>,
+    /// Those of each user; never empty.
+    jobs: BTreeMap<Party, BTreeSet<(K, JobId)>>,
+}
+
+/// Where a job is in the queue.
+#[derive(Debug, Clone, Copy)]
+struct Place<K> {
+    party: Party,
+    demand: Demand,
+    class: ClassId,
+    key: K,
+}
+
+/// A job that is put into the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueuedJob {
+    pub(crate) id: JobId,
+    /// Its user.
+    pub(crate) party: Party,
+    pub(crate) demand: Demand,
+}
+
+impl QueuedJob {
+    pub(crate) fn of(job: &PendingJob, view: &View) -> QueuedJob {
+        QueuedJob { id: job.id, party: view.party(&job.traits), demand: job.demand }
+    }
 }
 
 /// A job in the queue.
@@ -51,6 +82,8 @@ pub(crate) struct QueueEntry<K> {
     pub(crate) key: K,
     /// Its class.
     pub(crate) class: ClassId,
+    /// Its user.
+    pub(crate) party: Party,
 }
 
 impl<K> Default for PendingQueue<K> {
@@ -58,61 +91,73 @@ impl<K> Default for PendingQueue<K> {
         PendingQueue {
             class_of: BTreeMap::new(),
             classes: BTreeMap::new(),
-            fronts: BTreeSet::new(),
+            fronts: BTreeMap::new(),
             entries: BTreeMap::new(),
+            demand: WaitingDemand::default(),
             next: 0,
         }
     }
 }
 
 impl<K: Ord + Copy> PendingQueue<K> {
-    /// Inserts a job into its class; a job that is in the queue already moves.
-    pub(crate) fn insert_with_class(&mut self, job: JobId, class_key: ClassKey, key: K) {
+    /// Inserts a job of this user into its class; a job that is in the queue already moves.
+    pub(crate) fn insert(&mut self, job: &QueuedJob, class_key: ClassKey, key: K) {
+        let QueuedJob { id: job, party, demand } = *job;
         self.remove(job);
         let class = match self.class_of.get(&class_key) {
             Some(class) => *class,
             None => self.open_class(class_key),
         };
-        self.change(class, |jobs| jobs.insert((key, job)));
-        self.entries.insert(job, (class, key));
+        self.change(class, party, |jobs| jobs.insert((key, job)));
+        self.entries.insert(job, Place { party, demand, class, key });
+        self.demand.add(party, &demand);
     }
 
     fn open_class(&mut self, class_key: ClassKey) -> ClassId {
         let id = ClassId(self.next);
         self.next += 1;
         self.class_of.insert(class_key.clone(), id);
-        self.classes.insert(id, Class { class_key, jobs: BTreeSet::new() });
+        self.classes.insert(id, Class { class_key, jobs: BTreeMap::new() });
         id
     }
 
     /// Removes a job; returns its key, if it was there.
     pub(crate) fn remove(&mut self, job: JobId) -> Option<K> {
-        let (class, key) = self.entries.remove(&job)?;
-        self.change(class, |jobs| jobs.remove(&(key, job)));
+        let Place { party, demand, class, key } = self.entries.remove(&job)?;
+        self.demand.remove(party, &demand);
+        self.change(class, party, |jobs| jobs.remove(&(key, job)));
         Some(key)
     }
 
-    /// Changes the jobs of a class, and keeps the front jobs and the list of classes in step.
-    fn change(&mut self, id: ClassId, change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool) {
+    /// Changes the jobs of a user in a class, and keeps the front jobs and the list of classes in step.
+    fn change(&mut self, id: ClassId, party: Party, change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool) {
         let Some(class) = self.classes.get_mut(&id) else { return };
-        let before = class.jobs.first().copied();
-        change(&mut class.jobs);
-        let after = class.jobs.first().copied();
-        if after.is_none()
-            && let Some(class) = self.classes.remove(&id)
-        {
-            self.class_of.remove(&class.class_key);
+        let jobs = class.jobs.entry(party).or_default();
+        let before = jobs.first().copied();
+        change(jobs);
+        let after = jobs.first().copied();
+        if after.is_none() {
+            class.jobs.remove(&party);
+            if class.jobs.is_empty()
+                && let Some(class) = self.classes.remove(&id)
+            {
+                self.class_of.remove(&class.class_key);
+            }
         }
         if before != after {
-            before.map(|(key, job)| self.fronts.remove(&(key, job, id)));
-            self.fronts.extend(after.map(|(key, job)| (key, job, id)));
+            let fronts = self.fronts.entry(party).or_default();
+            before.map(|(key, job)| fronts.remove(&(key, job, id)));
+            fronts.extend(after.map(|(key, job)| (key, job, id)));
+            if fronts.is_empty() {
+                self.fronts.remove(&party);
+            }
         }
     }
 
     /// The key of a job.
     #[must_use]
     pub(crate) fn key(&self, job: JobId) -> Option<K> {
-        self.entries.get(&job).map(|(_, key)| *key)
+        self.entries.get(&job).map(|place| place.key)
     }
 
     /// How many jobs wait.
@@ -126,22 +171,49 @@ impl<K: Ord + Copy> PendingQueue<K> {
         self.entries.is_empty()
     }
 
-    /// The first job of each class, in their order.
-    pub(crate) fn fronts(&self) -> impl Iterator<Item = QueueEntry<K>> {
-        self.fronts.iter().map(|(key, job, class)| QueueEntry { job: *job, key: *key, class: *class })
+    /// The turns of the users of whom jobs wait.
+    pub(crate) fn turns(&self, view: &View) -> Option<Turns> {
+        self.turns_for(view, &self.demand)
     }
 
-    /// The next job of the same class.
+    /// The same where an entry stands for several jobs, which wait for this.
+    pub(crate) fn turns_for(&self, view: &View, demand: &WaitingDemand) -> Option<Turns> {
+        view.turns(self.fronts.keys().copied(), |party| demand.of(party))
+    }
+
+    /// The first job of each user in each class, those of a user in their order.
+    pub(crate) fn fronts(&self) -> impl Iterator<Item = QueueEntry<K>> {
+        self.fronts.iter().flat_map(|(party, fronts)| {
+            let entry = |(key, job, class): &(K, JobId, ClassId)| QueueEntry {
+                job: *job,
+                key: *key,
+                class: *class,
+                party: *party,
+            };
+            fronts.iter().map(entry)
+        })
+    }
+
+    /// The next job of the same user in the same class.
     pub(crate) fn behind(&self, entry: &QueueEntry<K>) -> Option<QueueEntry<K>> {
         let behind = (Bound::Excluded((entry.key, entry.job)), Bound::Unbounded);
-        let (key, job) = self.classes.get(&entry.class)?.jobs.range(behind).next()?;
-        Some(QueueEntry { job: *job, key: *key, class: entry.class })
+        let jobs = self.classes.get(&entry.class)?.jobs.get(&entry.party)?;
+        let (key, job) = jobs.range(behind).next()?;
+        Some(QueueEntry { job: *job, key: *key, ..*entry })
     }
 
-    /// All jobs in order, for a walk that may close classes.
+    /// All jobs in order, for a walk that may close classes. Where users take turns, what each start takes has
+    /// to be said.
     #[must_use]
-    pub(crate) fn walk(&self) -> Walk<'_, K> {
-        Walk { queue: self, fronts: self.fronts.iter().peekable(), further: BTreeSet::new(), last: None }
+    pub(crate) fn walk(&self, turns: Option<Turns>) -> Walk<'_, K> {
+        Walk {
+            queue: self,
+            turns,
+            parties: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            last: None,
+            is_over: false,
+        }
     }
 }
 
@@ -149,20 +221,26 @@ impl<K: Ord + Copy> PendingQueue<K> {
 #[derive(Debug, Clone)]
 pub(crate) struct Walk<'q, K> {
     queue: &'q PendingQueue<K>,
+    /// Whose turn it is; `None` where all jobs belong to one user.
+    turns: Option<Turns>,
+    parties: BTreeMap<Party, PartyWalk<'q, K>>,
+    closed: BTreeSet<ClassId>,
+    /// The current job; its class may still be closed.
+    last: Option<QueueEntry<K>>,
+    /// Whether no further job comes.
+    is_over: bool,
+}
+
+/// How far the walk has come with the jobs of one user.
+#[derive(Debug, Clone)]
+struct PartyWalk<'q, K> {
     /// The first jobs of the classes that the walk has not reached.
     fronts: Peekable<btree_set::Iter<'q, (K, JobId, ClassId)>>,
     /// The next job of each open class that the walk has reached.
-    further: BTreeSet<(K, JobId, ClassId)>,
-    /// The current job; its class may still be closed.
-    last: Option<QueueEntry<K>>,
+    further: Fronts<K>,
 }
 
-impl<K: Ord + Copy> Walk<'_, K> {
-    /// Skips all further jobs of the current job's class.
-    pub(crate) const fn close(&mut self) {
-        self.last = None;
-    }
-
+impl<K: Ord + Copy> PartyWalk<'_, K> {
     fn earliest(&mut self) -> Option<(K, JobId, ClassId)> {
         let front = self.fronts.peek().copied().copied();
         match (front, self.further.first()) {
@@ -173,14 +251,112 @@ impl<K: Ord + Copy> Walk<'_, K> {
     }
 }
 
+impl<K: Ord + Copy> Walk<'_, K> {
+    /// Skips all further jobs of the current job's class.
+    pub(crate) fn close(&mut self) {
+        self.closed.extend(self.last.take().map(|last| last.class));
+    }
+
+    /// Skips all further jobs of the current job's user.
+    pub(crate) fn close_party(&mut self) {
+        match (&mut self.turns, self.last.take()) {
+            (Some(turns), Some(last)) => turns.close(last.party),
+            (Some(_), None) => {}
+            (None, _) => self.is_over = true,
+        }
+    }
+
+    /// The current job starts, or keeps room, and so takes what it demands.
+    pub(crate) fn note_start(&mut self) {
+        if let (Some(turns), Some(last)) = (&mut self.turns, &self.last) {
+            turns.take(last.party, wanted(&self.queue.entries[&last.job].demand));
+        }
+    }
+
+    /// The same with an entry that stands for several jobs: it comes again when its user has the next turn.
+    /// Returns false where there are no turns.
+    pub(crate) fn note_start_of_member(&mut self) -> bool {
+        if self.turns.is_none() {
+            return false;
+        }
+        self.note_start();
+        if let Some(QueueEntry { job, key, class, party }) = self.last.take()
+            && let Some(walk) = self.parties.get_mut(&party)
+        {
+            walk.further.insert((key, job, class));
+        }
+        true
+    }
+
+    /// These actions of the plan stop jobs.
+    pub(crate) fn note_stops(&mut self, actions: &[Action], view: &View) {
+        if let Some(turns) = &mut self.turns {
+            note_stops(turns, actions, view);
+        }
+    }
+
+    /// Whose turn it is; `None` where all jobs belong to one user.
+    pub(crate) const fn turns(&self) -> Option<&Turns> {
+        self.turns.as_ref()
+    }
+
+    /// All jobs, as if each of them started when its turn comes.
+    pub(crate) fn starting_each(mut self) -> impl Iterator<Item = QueueEntry<K>> {
+        std::iter::from_fn(move || {
+            let next = self.next();
+            self.note_start();
+            next
+        })
+    }
+
+    fn next_of(&mut self, party: Party) -> Option<QueueEntry<K>> {
+        let queue = self.queue;
+        let fronts = queue.fronts.get(&party)?;
+        let walk = self
+            .parties
+            .entry(party)
+            .or_insert_with(|| PartyWalk { fronts: fronts.iter().peekable(), further: BTreeSet::new() });
+        loop {
+            let (key, job, class) = walk.earliest()?;
+            if !self.closed.contains(&class) {
+                return Some(QueueEntry { job, key, class, party });
+            }
+        }
+    }
+}
+
 impl<K: Ord + Copy> Iterator for Walk<'_, K> {
     type Item = QueueEntry<K>;
 
     fn next(&mut self) -> Option<QueueEntry<K>> {
-        let next = self.last.take().and_then(|last| self.queue.behind(&last));
-        self.further.extend(next.map(|QueueEntry { job, key, class }| (key, job, class)));
-        let (key, job, class) = self.earliest()?;
-        self.last = Some(QueueEntry { job, key, class });
+        if let Some(last) = self.last.take()
+            && let Some(QueueEntry { job, key, class, party }) = self.queue.behind(&last)
+            && let Some(walk) = self.parties.get_mut(&party)
+        {
+            walk.further.insert((key, job, class));
+        }
+        while !self.is_over && self.closed.len() < self.queue.classes.len() {
+            let party = match &self.turns {
+                Some(turns) => turns.next()?,
+                None => Party::default(),
+            };
+            self.last = self.next_of(party);
+            match &mut self.turns {
+                Some(turns) if self.last.is_none() => turns.close(party),
+                Some(_) | None => break,
+            }
+        }
         self.last
+    }
+}
+
+/// The users of the jobs that these actions stop hold so much less.
+pub(crate) fn note_stops(turns: &mut Turns, actions: &[Action], view: &View) {
+    for action in actions {
+        if let Action::Preempt { job, .. } = action
+            && let Some(stopped) = view.running.get(job)
+        {
+            turns.release(view.party(&stopped.traits), wanted(&stopped.demand));
+        }
     }
 }

@@ -12,7 +12,7 @@ use cohabit_types::{Demand, JobId, ReasonCode, Time};
 use super::discipline::Discipline;
 use super::draft::{Draft, WalkControl, log2_micros};
 use super::expected_ends::ExpectedEnds;
-use super::pending_queue::{PendingQueue, PriorityKey};
+use super::pending_queue::{PendingQueue, PriorityKey, QueuedJob};
 use super::pending_reasons::list_pending_reasons;
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
@@ -63,10 +63,11 @@ impl<R: JobOrder, P: Placer> QueuePolicy<R, P> {
         }
     }
 
-    fn enqueue(&mut self, job: &PendingJob) {
+    fn enqueue(&mut self, job: &PendingJob, view: &View) {
         let profile = self.placer.profile(&job.demand, &job.traits);
         let key = (Reverse(job.priority), self.order.measure(job, &profile), job.submitted_at);
-        self.queue.insert_with_class(job.id, self.class_key(&job.demand, &profile), key);
+        let class_key = self.class_key(&job.demand, &profile);
+        self.queue.insert(&QueuedJob::of(job, view), class_key, key);
         self.profiles.insert(job.id, profile);
     }
 
@@ -97,30 +98,31 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.placer.learn(view, changes);
         if self.placer.prepare(view) == ClusterChange::Changed {
-            view.pending.values().for_each(|job| self.enqueue(job));
+            view.pending.values().for_each(|job| self.enqueue(job, view));
         }
         for change in changes {
             match change {
                 ViewChange::Pending(job) => {
                     self.forget(job.id);
-                    self.enqueue(job);
+                    self.enqueue(job, view);
                 }
                 ViewChange::Running(job) => {
                     self.forget(job.id);
                     self.expect_end(job, view.now);
                 }
                 ViewChange::Gone(job) => self.forget(*job),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }
 
     fn plan(&mut self, view: &View) -> Plan {
         let mut draft = Draft::new(view, self.discipline);
-        let mut walk = self.queue.walk();
+        let mut walk = self.queue.walk(self.queue.turns(view));
         while let Some(entry) = walk.next() {
             let profile = &self.profiles[&entry.job];
             match draft.try_job(entry.job, profile, &mut self.placer, &mut self.ends) {
+                WalkControl::Started => walk.note_start(),
                 WalkControl::Others => {}
                 WalkControl::OtherClasses => walk.close(),
                 WalkControl::Nobody => break,
@@ -130,7 +132,8 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        let turns = self.queue.walk().map(|turn| (turn.job, turn.class));
+        let turns =
+            self.queue.walk(self.queue.turns(view)).starting_each().map(|turn| (turn.job, turn.class));
         let mut reasons = list_pending_reasons(turns, |job| self.profiles.get(&job), &mut self.placer, view);
         if self.discipline == Discipline::Backfill {
             self.explain_reservation(view, &mut reasons);

@@ -62,7 +62,10 @@ impl LearnedSensitivity {
                 ViewChange::Running(job) if job.demand.is_fungible() => self.observe(view, job),
                 ViewChange::Pending(job) => _ = self.watched.remove(&job.id),
                 ViewChange::Gone(job) => _ = self.watched.remove(job),
-                ViewChange::Running(_) | ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Running(_)
+                | ViewChange::Node(_)
+                | ViewChange::NodeGone(_)
+                | ViewChange::Shares(_) => {}
             }
         }
     }

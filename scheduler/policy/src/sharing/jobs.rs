@@ -83,7 +83,7 @@ impl Jobs {
                     self.known.remove(job);
                     self.awaiting_whole.remove(job);
                 }
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }

@@ -3,6 +3,7 @@
 mod backfill;
 pub(crate) mod cluster;
 pub(crate) mod colocated;
+mod fair_turns;
 mod forecast;
 mod free;
 pub(crate) mod kit;

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use cohabit_fair_share::Party;
 use cohabit_types::JobId;
 use proptest::prelude::*;
 
 use super::kit::gpus;
+use crate::queue::QueuedJob;
 use crate::{ClassKey, PendingQueue};
 
 proptest! {
@@ -22,7 +24,8 @@ proptest! {
             let known = naive.iter().find(|it| it.1 == job).map(|it| it.0);
             naive.retain(|it| it.1 != job);
             if arrives {
-                queue.insert_with_class(job, ClassKey::Resources(gpus(class)), key);
+                let queued = QueuedJob { id: job, party: Party::default(), demand: gpus(class) };
+                queue.insert(&queued, ClassKey::Resources(gpus(class)), key);
                 naive.push((key, job, class));
             } else {
                 prop_assert_eq!(queue.remove(job), known);
@@ -36,7 +39,7 @@ proptest! {
         let first: Vec<JobId> =
             naive.iter().filter(|it| fronts.insert(it.2)).map(|it| it.1).collect();
         prop_assert_eq!(queue.fronts().map(|turn| turn.job).collect::<Vec<_>>(), first);
-        let mut walk = queue.walk();
+        let mut walk = queue.walk(None);
         let mut met = Vec::new();
         while let Some(turn) = walk.next() {
             met.push(turn.job);

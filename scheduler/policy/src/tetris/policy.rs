@@ -4,13 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use cohabit_fair_share::Party;
 use cohabit_types::{Demand, JobId, NodeId, ReasonCode, Spread};
 
 use super::alignment::{alignment, rest_of};
 use super::candidates::{BestStart, Candidate, ShortestKey, best_start};
 use crate::placement::find_shortage;
 use crate::queue::fit_tracker::fits;
-use crate::queue::{ClassId, PendingQueue};
+use crate::queue::{ClassId, PendingQueue, QueuedJob};
 use crate::{
     Action, ClassKey, ClusterChange, FreeNodes, MappedPlacer, PendingJob, PendingReason, Placer, Plan,
     Policy, Profile, Proposal, ResourceAmounts, Shortage, View, ViewChange,
@@ -47,7 +48,8 @@ impl Tetris {
         let profile = self.placer.profile(&job.demand, &job.traits);
         let (priority, key) = (Reverse(job.priority), (rest_of(job, &profile), job.submitted_at));
         let queue = self.queues.entry(priority).or_default();
-        queue.insert_with_class(job.id, ClassKey::Resources(job.demand), key);
+        let queued = QueuedJob { id: job.id, party: Party::default(), demand: job.demand };
+        queue.insert(&queued, ClassKey::Resources(job.demand), key);
         self.waiting.insert(job.id, (priority, profile));
     }
 
@@ -187,7 +189,7 @@ impl Policy for Tetris {
                 ViewChange::Pending(job) => self.enqueue(job),
                 ViewChange::Running(job) => self.forget(job.id),
                 ViewChange::Gone(job) => self.forget(*job),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }
@@ -206,7 +208,7 @@ impl Policy for Tetris {
         let mut reasons = Vec::new();
         for queue in self.queues.values() {
             let mut classes: BTreeMap<ClassId, (ReasonCode, String)> = BTreeMap::new();
-            for turn in queue.walk() {
+            for turn in queue.walk(None) {
                 let Some(job) = view.pending.get(&turn.job) else { continue };
                 let class = classes.entry(turn.class);
                 let (code, why) = class.or_insert_with(|| explain(&job.demand, &free)).clone();

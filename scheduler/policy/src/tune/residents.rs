@@ -37,6 +37,7 @@ impl Residents {
                 ViewChange::Running(job) => nodes.extend(self.update(now, job)),
                 ViewChange::Pending(job) => nodes.extend(self.forget(job.id)),
                 ViewChange::Gone(job) => nodes.extend(self.forget(*job)),
+                ViewChange::Shares(_) => {}
             }
         }
         nodes

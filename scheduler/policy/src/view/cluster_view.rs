@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cohabit_fair_share::{FairShares, GPU, Party, RecentUse, Turns};
 use cohabit_types::{
     AccountKey, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, HostShare, JobId, JobSpec,
-    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Share, Span, Time, TrainingSpec,
+    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Share, ShareTable, Span, Time,
+    TrainingSpec,
 };
 
 /// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
@@ -23,6 +25,8 @@ pub struct View {
     pub pending: BTreeMap<JobId, PendingJob>,
     /// Jobs that hold devices.
     pub running: BTreeMap<JobId, RunningJob>,
+    /// What everybody holds, used and is entitled to; `None` where users do not take turns.
+    pub fair_shares: Option<FairShares>,
 }
 
 /// One difference between a view and the next.
@@ -38,6 +42,17 @@ pub enum ViewChange {
     Running(RunningJob),
     /// A job neither waits for resources nor holds devices.
     Gone(JobId),
+    /// Users take turns, and this is known of them.
+    Shares(SharesChange),
+}
+
+/// What becomes known of users who take turns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SharesChange {
+    /// They do so by this table. It comes before all other changes of a view.
+    Table(Arc<ShareTable>),
+    /// What a user holds and used.
+    Used(String, RecentUse),
 }
 
 impl View {
@@ -56,6 +71,9 @@ impl View {
             ViewChange::Pending(job) => {
                 self.running.remove(&job.id);
                 self.pending.insert(job.id, job.clone());
+                if let Some(shares) = &mut self.fair_shares {
+                    shares.user(&job.traits.user);
+                }
             }
             ViewChange::Running(job) => {
                 self.pending.remove(&job.id);
@@ -65,7 +83,37 @@ impl View {
                 self.pending.remove(id);
                 self.running.remove(id);
             }
+            ViewChange::Shares(SharesChange::Table(table)) => match &mut self.fair_shares {
+                Some(shares) => shares.set_table(Arc::clone(table)),
+                None => self.fair_shares = Some(FairShares::new(Arc::clone(table))),
+            },
+            ViewChange::Shares(SharesChange::Used(user, used)) => {
+                if let Some(shares) = &mut self.fair_shares {
+                    shares.set_usage(user, *used);
+                }
+            }
         }
+    }
+
+    /// The user of jobs with these traits, among those who take turns; without fair share all jobs belong to
+    /// one.
+    pub(crate) fn party(&self, traits: &JobTraits) -> Party {
+        self.fair_shares.as_ref().and_then(|shares| shares.party(&traits.user)).unwrap_or_default()
+    }
+
+    /// The turns of those users of whom jobs wait. `waiting` says what the jobs of a user that wait would
+    /// hold, in thousandths of a GPU. `None` where users do not take turns.
+    pub(crate) fn turns(
+        &self,
+        parties: impl Iterator<Item = Party>,
+        waiting: impl Fn(Party) -> u64,
+    ) -> Option<Turns> {
+        let shares = self.fair_shares.as_ref()?;
+        let price = |device: &DeviceView| u64::from(shares.table().price(&device.model)) * GPU / 1_000;
+        let devices = self.nodes.iter().flat_map(|node| &node.devices);
+        let capacity = devices.filter(|device| device.is_in_service()).map(price).sum();
+        let division = shares.divide(self.now, capacity, waiting);
+        Some(Turns::new(shares, &division, parties))
     }
 
     /// The whole view as changes of an empty one, for a policy that has seen nothing. Pending jobs come in
@@ -76,6 +124,12 @@ impl View {
         let mut pending: Vec<&PendingJob> = self.pending.values().collect();
         pending.sort_by_key(|job| (job.eligible_at, job.id));
         let running = self.running.values().cloned().map(ViewChange::Running);
+        let shares = self.fair_shares.iter().flat_map(|shares| {
+            let table = SharesChange::Table(Arc::clone(shares.table()));
+            let used = shares.users().map(|(user, used)| SharesChange::Used(user.to_owned(), used));
+            std::iter::once(table).chain(used).map(ViewChange::Shares)
+        });
+        let nodes = shares.chain(nodes);
         nodes.chain(running).chain(pending.into_iter().cloned().map(ViewChange::Pending)).collect()
     }
 }

@@ -28,7 +28,8 @@ impl DeviceView {
     }
 
     /// Whether jobs may use it, now or soon.
-    pub(crate) const fn is_in_service(&self) -> bool {
+    #[must_use]
+    pub const fn is_in_service(&self) -> bool {
         match self.availability {
             DeviceAvailability::Open | DeviceAvailability::Recovering => true,
             DeviceAvailability::Closed => false,

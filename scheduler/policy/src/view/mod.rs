@@ -15,7 +15,7 @@ mod shortage;
 
 pub use cluster_view::{
     AttainedTime, DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob,
-    SharingMode, SharingTerms, SharingUsers, View, ViewChange,
+    SharesChange, SharingMode, SharingTerms, SharingUsers, View, ViewChange,
 };
 pub use free_nodes::{FreeNodes, check_shape, could_ever_hold};
 pub(crate) use resource_amounts::ResourceAmounts;

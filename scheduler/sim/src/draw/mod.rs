@@ -58,6 +58,7 @@ impl Scenario {
         draw_lies(seed, &mut scenario);
         let mut random = Random::stream(seed, "running limit");
         scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
+        scenario.config.fair_share = Random::stream(seed, "fair share").chance(0.8);
         scenario
     }
 }

@@ -155,7 +155,12 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         parent: None,
     };
     Scenario {
-        config: Config { retention: RETENTION, archive_after: RETENTION, ..Config::default() },
+        config: Config {
+            retention: RETENTION,
+            archive_after: RETENTION,
+            fair_share: evaluation.fair_share,
+            ..Config::default()
+        },
         policy: evaluation.policy.clone(),
         knowledge: evaluation.knowledge.clone(),
         sensitivity: evaluation.sensitivity.clone(),

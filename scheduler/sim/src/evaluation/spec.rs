@@ -28,6 +28,8 @@ pub struct Evaluation {
     pub knowledge: InterferenceContext,
     /// What the policy may know of how much cores and host memory speed jobs up.
     pub sensitivity: Arc<SensitivityProfiles>,
+    /// Whether users take turns by what they are entitled to.
+    pub fair_share: bool,
     /// The source of the estimates.
     pub estimator: EstimatorKind,
     /// Which jobs report their progress, and what stops cost.

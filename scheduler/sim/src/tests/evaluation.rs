@@ -64,6 +64,7 @@ fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob
         policy: policy.into(),
         knowledge: InterferenceContext::default(),
         sensitivity: std::sync::Arc::default(),
+        fair_share: false,
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 1,

@@ -55,6 +55,7 @@ fn judged(policy: &str, known: Known) -> EvaluationMetrics {
         policy: policy.into(),
         knowledge: InterferenceContext::default(),
         sensitivity: Arc::new(sensitivity),
+        fair_share: false,
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 5,

@@ -78,6 +78,7 @@ fn evaluation(
         policy: policy.into(),
         knowledge: InterferenceContext::default(),
         sensitivity: Arc::default(),
+        fair_share: false,
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
         seed: 1,

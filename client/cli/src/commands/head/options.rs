@@ -29,6 +29,7 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
         (SettingKey::CheckpointDir, &arguments.checkpoint_dir),
         (SettingKey::CheckpointLimit, &arguments.checkpoint_limit),
         (SettingKey::MaxRunningJobs, &arguments.max_running_jobs),
+        (SettingKey::FairShare, &arguments.fair_share),
         (SettingKey::PrivateData, &arguments.private_data),
     ];
     written.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))));
@@ -138,7 +139,16 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
         max_running_jobs: settings
             .checked(SettingKey::MaxRunningJobs, running_jobs)?
             .unwrap_or(usual.max_running_jobs),
+        fair_share: settings.checked(SettingKey::FairShare, on_or_off)?.unwrap_or(usual.fair_share),
     })
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        other => Err(format!("'{other}' is neither on nor off")),
+    }
 }
 
 /// At least one: with a limit of zero every job would wait for ever.

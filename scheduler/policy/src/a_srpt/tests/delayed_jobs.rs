@@ -8,6 +8,7 @@ use super::super::delay_rule::DelayRule;
 use super::super::delayed_jobs::{ClassScans, DelayedJobs};
 use super::instances::{nodes, place, replicated};
 use crate::a_srpt::ASrptOptions;
+use crate::queue::QueuedJob;
 use crate::tests::cluster::TestJob;
 use crate::tests::kit::anywhere;
 use crate::{ClassId, ClassKey, PendingQueue, Placer, Profile, View};
@@ -26,8 +27,8 @@ fn class() -> (ClassId, ClassKey, Profile) {
     place.prepare(&View { nodes: nodes(2, 4), ..View::default() });
     let profile = place.profile(&job.demand, &Arc::clone(&job.traits));
     let mut queue = PendingQueue::default();
-    queue.insert_with_class(job.id, ClassKey::of(&job.demand, &profile), 0);
-    (queue.walk().next().unwrap().class, ClassKey::of(&job.demand, &profile), profile)
+    queue.insert(&QueuedJob::of(&job, &View::default()), ClassKey::of(&job.demand, &profile), 0);
+    (queue.walk(None).next().unwrap().class, ClassKey::of(&job.demand, &profile), profile)
 }
 
 /// What is remembered of a class after one scan, for the slowdown of that scan.

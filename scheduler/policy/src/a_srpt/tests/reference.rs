@@ -77,7 +77,10 @@ impl Policy for Reference {
                     }
                 }
                 ViewChange::Running(job) => self.waits.push(job.started_at.since(self.turns[&job.id])),
-                ViewChange::Gone(_) | ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Gone(_)
+                | ViewChange::Node(_)
+                | ViewChange::NodeGone(_)
+                | ViewChange::Shares(_) => {}
             }
         }
     }

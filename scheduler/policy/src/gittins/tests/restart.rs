@@ -29,7 +29,7 @@ impl History {
                 ViewChange::Pending(job) => drop(self.jobs.insert(job.id, job.clone())),
                 ViewChange::Running(job) => drop(self.started.insert(job.id, job.started_at)),
                 ViewChange::Gone(job) => self.end(*job, now),
-                ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
+                ViewChange::Node(_) | ViewChange::NodeGone(_) | ViewChange::Shares(_) => {}
             }
         }
     }

@@ -84,7 +84,8 @@ impl Servers {
             ViewChange::NodeGone(_)
             | ViewChange::Pending(_)
             | ViewChange::Running(_)
-            | ViewChange::Gone(_) => None,
+            | ViewChange::Gone(_)
+            | ViewChange::Shares(_) => None,
         });
         match &mut self.news {
             StaleNodes::Nodes(nodes) => nodes.extend(changed),

@@ -1,0 +1,72 @@
+//! Users take turns: whoever floods the queue delays nobody else.
+
+use crate::kit::*;
+
+/// A cluster with two slots, both taken by jobs of ada, and more of hers waiting. Returns her jobs.
+fn flooded(cluster: &Cluster, ada: &str) -> Vec<String> {
+    let jobs: Vec<String> = (0..6)
+        .map(|number| {
+            let script =
+                format!("until test -e {}; do sleep 0.05; done", cluster.path(&format!("go{number}")));
+            cluster.submit(&["--token-file", ada], &script)
+        })
+        .collect();
+    jobs[..2].iter().for_each(|job| cluster.until_state(job, "RUNNING"));
+    jobs
+}
+
+fn go(cluster: &Cluster, number: usize) {
+    std::fs::write(cluster.path(&format!("go{number}")), "").unwrap();
+}
+
+#[test]
+fn the_job_of_another_user_is_the_next_to_start() {
+    let mut cluster = Cluster::with_head(&[], &[]);
+    cluster.add_worker("host:2");
+    let tokens = ["ada", "ben"].map(|name| cluster.token(name, &["--role", "user", "--name", name]));
+    let jobs = flooded(&cluster, &tokens[0]);
+    let of_ben = cluster.submit(&["--token-file", &tokens[1]], "true");
+    let shares = cluster.json(&["share"]);
+    assert_eq!(shares["projects"][0]["users"][0]["user"], "ben", "{shares}");
+    let explained = cluster.ok(&["explain", &jobs[5]]);
+    assert!(explained.contains("User ada holds 2 of the 1 GPUs that are due to them now"), "{explained}");
+    assert!(explained.contains("User ben comes first"), "{explained}");
+    go(&cluster, 0);
+    assert_eq!(cluster.end(&of_ben)["state"], "COMPLETED");
+    assert_eq!(cluster.show(&jobs[3])["state"], "PENDING");
+    (1..6).for_each(|number| go(&cluster, number));
+    assert_eq!(cluster.end(&jobs[5])["state"], "COMPLETED");
+}
+
+#[test]
+fn a_table_of_projects_is_applied_as_a_whole_and_survives_a_restart() {
+    let mut cluster = Cluster::with_head(&[], &[]);
+    cluster.add_worker("host:2");
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada"]);
+    let jobs = flooded(&cluster, &ada);
+    let file = cluster.path("share.toml");
+    let text = "[projects.vision]\nweight = 2\nguaranteed = 1\nusers = [\"ada\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let told = cluster.ok(&["share", "apply", &file, "--dry-run"]);
+    assert_eq!(told, "project vision: none → weight 2, 1 GPUs guaranteed, users ada\n");
+    assert_eq!(
+        cluster.json(&["share"])["projects"][0]["project"],
+        serde_json::Value::Null,
+        "nothing changed"
+    );
+    let refused = cluster.run(&["share", "apply", &file, "--token-file", &ada]);
+    assert!(refused.stderr.contains("only an admin token"), "{}", refused.stderr);
+    cluster.ok(&["share", "apply", &file]);
+    cluster.kill_head();
+    cluster.restart_head();
+    let vision = || cluster.json(&["share"])["projects"][0].clone();
+    until("the worker is back", || vision()["entitled"] == 2.0);
+    assert_eq!((&vision()["project"], &vision()["held"]), (&"vision".into(), &2.0.into()));
+    std::fs::write(&file, text.replace("= 1", "= 3")).unwrap();
+    let refused = cluster.run(&["share", "apply", &file, "--dry-run"]);
+    let why = "3 GPUs are guaranteed, and the nodes that take jobs have 2";
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    assert_eq!(vision()["guaranteed"], 1.0);
+    (0..6).for_each(|number| go(&cluster, number));
+    assert_eq!(cluster.end(&jobs[5])["state"], "COMPLETED");
+}

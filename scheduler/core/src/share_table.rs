@@ -1,0 +1,102 @@
+//! The table of shares: checked as a whole, and applied as a whole.
+
+use std::collections::BTreeSet;
+
+use cohabit_types::{Refusal, RefusalCode, Reply, ShareTable, Span, counted};
+
+use crate::head::Head;
+use crate::transition::Transition;
+
+/// The most projects, and the most users in all of them.
+const MOST_PROJECTS: usize = 1_000;
+const MOST_USERS: usize = 10_000;
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 256;
+/// The bounds of a half-life: use that is forgotten sooner would not order anything, and a century is enough.
+const HALF_LIFE: (Span, Span) = (Span::from_secs(3_600), Span::from_secs(36_525 * 86_400));
+/// The largest weight and the largest price, in thousandths.
+const LARGEST: u32 = 1_000_000;
+
+impl Head {
+    /// Whether the cluster can be divided by this table.
+    pub(crate) fn check_shares(&self, table: &ShareTable) -> Result<(), Refusal> {
+        let refused = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
+        let (least, most) = HALF_LIFE;
+        if table.half_life < least || table.half_life > most {
+            return refused(format!(
+                "half-life is {}, and must be from {least} to {most}: write \"7d\" for a week",
+                table.half_life
+            ));
+        }
+        if table.projects.len() > MOST_PROJECTS || table.prices.len() > MOST_PROJECTS {
+            return refused(format!(
+                "the table has {} and {}, and at most {MOST_PROJECTS} of each are allowed",
+                counted(table.projects.len(), "project", "projects"),
+                counted(table.prices.len(), "price", "prices"),
+            ));
+        }
+        if let Some((model, price)) = table.prices.iter().find(|(_, price)| !(1..=LARGEST).contains(*price)) {
+            let price = f64::from(*price) / 1_000.0;
+            return refused(format!("the price of {model} is {price}, and must be from 0.001 to 1000"));
+        }
+        let mut users: BTreeSet<&str> = BTreeSet::new();
+        for (name, project) in &table.projects {
+            if !(1..=LARGEST).contains(&project.weight) {
+                let weight = f64::from(project.weight) / 1_000.0;
+                return refused(format!(
+                    "the weight of project {name} is {weight}, and must be from 0.001 to 1000"
+                ));
+            }
+            if let Some(user) = project.users.iter().find(|user| !users.insert(user)) {
+                let other = table.project_of(user).unwrap_or_default();
+                return refused(format!(
+                    "user {user} is in the projects {other} and {name}: leave them in one"
+                ));
+            }
+        }
+        let names =
+            table.projects.keys().chain(table.prices.keys()).map(String::as_str).chain(users.iter().copied());
+        if let Some(name) =
+            names.clone().find(|it| it.is_empty() || it.len() > LONGEST_NAME || it.contains(char::is_control))
+        {
+            let name = name.escape_debug();
+            return refused(format!(
+                "'{name}' is no name: it must have 1 to {LONGEST_NAME} bytes and no control characters"
+            ));
+        }
+        if users.len() > MOST_USERS {
+            return refused(format!(
+                "the table has {} users, and at most {MOST_USERS} are allowed",
+                users.len()
+            ));
+        }
+        let (promised, capacity) =
+            (table.projects.values().map(|it| it.guaranteed).sum::<u64>(), self.shared_capacity());
+        if promised > capacity {
+            return refused(format!(
+                "{} GPUs are guaranteed, and the nodes that take jobs have {}: guarantee less, or apply the table once more \
+                 nodes have joined",
+                gpus(promised),
+                gpus(capacity)
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Transition<'_> {
+    pub(crate) fn apply_shares(&mut self, table: ShareTable) -> Reply {
+        self.head.shares.set_table(table, self.now);
+        self.head.replan_needed = true;
+        Reply::SharesApplied
+    }
+}
+
+/// Thousandths of a GPU as people write them.
+pub(crate) fn gpus(milli: u64) -> String {
+    let tenths = (milli + 50) / 100;
+    match tenths % 10 {
+        0 => (tenths / 10).to_string(),
+        tenth => format!("{}.{tenth}", tenths / 10),
+    }
+}

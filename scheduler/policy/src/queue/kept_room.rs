@@ -1,0 +1,60 @@
+//! Room that is kept for the next in line.
+//!
+//! Where users take turns, many narrow jobs of others may pass a wide job for ever. So the first job without
+//! room, of the first user in line, gets what becomes free once it has waited for a while; at most one job at
+//! a time, and not longer than some hours at once, since its room is idle meanwhile. See decision 058.
+
+use cohabit_fair_share::{Party, Turns};
+use cohabit_types::{Span, Time};
+
+use crate::PendingJob;
+
+/// Room is kept once a job has waited so long.
+const AFTER: Span = Span::from_secs(30 * 60);
+/// For so long at once; then others pass again for as long.
+const AT_ONCE: Span = Span::from_secs(12 * 3_600);
+
+/// Whether it was decided in this plan for whom room is kept.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct KeptRoom {
+    was_asked: bool,
+}
+
+impl KeptRoom {
+    /// Until when room is kept for this job, whose turn it is. Asked of all jobs in the order of turns.
+    pub(crate) fn until(
+        &mut self,
+        job: &PendingJob,
+        turns: Option<&Turns>,
+        party: Party,
+        now: Time,
+    ) -> Option<Time> {
+        let is_wide = job.demand.total_devices() > 1;
+        let is_next = is_wide && turns.is_some_and(|turns| !turns.holds_its_part(party));
+        if !is_next || std::mem::replace(&mut self.was_asked, true) {
+            return None;
+        }
+        kept_for(now.since(job.eligible_at)).map(|rest| now + rest)
+    }
+}
+
+/// How much longer room is kept for a job that has waited this long.
+fn kept_for(waited: Span) -> Option<Span> {
+    let (after, at_once) = (AFTER.as_micros(), AT_ONCE.as_micros());
+    let since = waited.as_micros().checked_sub(after)?;
+    ((since / at_once).is_multiple_of(2)).then(|| Span::from_micros(at_once - since % at_once))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_kept_after_half_an_hour_for_twelve_hours_and_again_after_twelve_more() {
+        let kept =
+            |minutes: u64| kept_for(Span::from_secs(60 * minutes)).map(|it| it.as_micros() / 60_000_000);
+        let (all, last) = (Some(720), Some(1));
+        let waited = [0, 29, 30, 749, 750, 1_469, 1_470];
+        assert_eq!(waited.map(kept), [None, None, all, last, None, None, all]);
+    }
+}
