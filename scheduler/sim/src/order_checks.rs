@@ -24,6 +24,9 @@ const LATENESS: Span = Span::from_secs(60);
 /// A job gives something up only this long after the last change.
 const PAUSE_OF_CHANGES: Span = Span::from_secs(2);
 
+/// How long a job on several devices waits before room is kept for it where its user is next.
+const NEXT_GANG_WAITS: Span = Span::from_secs(30 * 60);
+
 /// Only gangs of at most this part of all devices are kept room while they wait.
 const LARGEST_DRAIN: usize = 16;
 
@@ -208,12 +211,17 @@ fn keeps_room(view: &View) -> bool {
     let all: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
     let is_small_gang =
         |job: &PendingJob| (2..=all / LARGEST_DRAIN).contains(&(job.demand.total_devices() as usize));
+    // Where users take turns, room may be kept for a larger one, too, once it has waited.
+    let is_next_gang = |job: &PendingJob| {
+        let has_waited = view.now.since(job.eligible_at) >= NEXT_GANG_WAITS;
+        view.fair_shares.is_some() && job.demand.total_devices() > 1 && has_waited
+    };
     let gives_up = |job: &RunningJob| {
         let changed = view.now.since(job.allotted_at) < PAUSE_OF_CHANGES && job.demand.is_fungible();
         job.allotting.is_some() || changed
     };
     view.running.values().any(|job| job.phase == RunPhase::Stopping || gives_up(job))
-        || view.pending.values().any(is_small_gang)
+        || view.pending.values().any(|job| is_small_gang(job) || is_next_gang(job))
 }
 
 /// Whether a job with one device, for which all places are alike, fits a device that runs nothing.

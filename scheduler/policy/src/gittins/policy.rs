@@ -182,7 +182,8 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                     continue 'queue;
                 }
                 let pending = &view.pending[&member];
-                let kept_until = kept_room.until(pending, walk.turns(), job.party, view.now);
+                let could_hold = || draft.could_hold(&job.demand);
+                let kept_until = kept_room.until(pending, walk.turns(), job.party, view.now, could_hold);
                 let rank = entry.rank.value;
                 let precedence =
                     kept_until.map_or(Precedence::Rank(rank), |until| Precedence::Next(rank, until));

@@ -21,19 +21,22 @@ pub(crate) struct KeptRoom {
 }
 
 impl KeptRoom {
-    /// Until when room is kept for this job, whose turn it is. Asked of all jobs in the order of turns.
+    /// Until when room is kept for this job, whose turn it is, if the present nodes could hold it. Asked of
+    /// all jobs in the order of turns.
     pub(crate) fn until(
         &mut self,
         job: &PendingJob,
         turns: Option<&Turns>,
         party: Party,
         now: Time,
+        could_hold: impl FnOnce() -> bool,
     ) -> Option<Time> {
         let is_wide = job.demand.total_devices() > 1;
         let is_next = is_wide && turns.is_some_and(|turns| !turns.holds_its_part(party));
-        if !is_next || std::mem::replace(&mut self.was_asked, true) {
+        if !is_next || self.was_asked || !could_hold() {
             return None;
         }
+        self.was_asked = true;
         kept_for(now.since(job.eligible_at)).map(|rest| now + rest)
     }
 }
