@@ -114,7 +114,7 @@ fn described(project: &ShareProject) -> String {
     let users: Vec<&str> = project.users.iter().map(String::as_str).collect();
     let guaranteed = match project.guaranteed {
         0 => String::new(),
-        amount => format!(", {} GPUs guaranteed", number(amount)),
+        amount => format!(", guaranteed {}", number(amount)),
     };
     format!(
         "weight {}{guaranteed}, users {}",
@@ -197,7 +197,7 @@ users = ["cyd"]
             "half-life: 3 days → 7 days",
             "project language: weight 1, users cyd → none",
             "project speech: none → weight 1, users cyd",
-            "project vision: weight 2, 8 GPUs guaranteed, users ada ben → weight 2.5, 8 GPUs guaranteed, users ada ben",
+            "project vision: weight 2, guaranteed 8, users ada ben → weight 2.5, guaranteed 8, users ada ben",
         ];
         assert_eq!(lines, expected);
     }

@@ -48,7 +48,7 @@ fn a_table_of_projects_is_applied_as_a_whole_and_survives_a_restart() {
     let text = "[projects.vision]\nweight = 2\nguaranteed = 1\nusers = [\"ada\"]\n";
     std::fs::write(&file, text).unwrap();
     let told = cluster.ok(&["share", "apply", &file, "--dry-run"]);
-    assert_eq!(told, "project vision: none → weight 2, 1 GPUs guaranteed, users ada\n");
+    assert_eq!(told, "project vision: none → weight 2, guaranteed 1, users ada\n");
     assert_eq!(
         cluster.json(&["share"])["projects"][0]["project"],
         serde_json::Value::Null,

@@ -12,6 +12,8 @@ const MOST_PROJECTS: usize = 1_000;
 const MOST_USERS: usize = 10_000;
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 256;
+/// How many characters of a wrong name a refusal repeats.
+const LONGEST_SHOWN: usize = 64;
 /// The bounds of a half-life: use that is forgotten sooner would not order anything, and a century is enough.
 const HALF_LIFE: (Span, Span) = (Span::from_secs(3_600), Span::from_secs(36_525 * 86_400));
 /// The largest weight and the largest price, in thousandths.
@@ -35,6 +37,7 @@ impl Head {
                 counted(table.prices.len(), "price", "prices"),
             ));
         }
+        check_names(table)?;
         if let Some((model, price)) = table.prices.iter().find(|(_, price)| !(1..=LARGEST).contains(*price)) {
             let price = f64::from(*price) / 1_000.0;
             return refused(format!("the price of {model} is {price}, and must be from 0.001 to 1000"));
@@ -54,24 +57,13 @@ impl Head {
                 ));
             }
         }
-        let names =
-            table.projects.keys().chain(table.prices.keys()).map(String::as_str).chain(users.iter().copied());
-        if let Some(name) =
-            names.clone().find(|it| it.is_empty() || it.len() > LONGEST_NAME || it.contains(char::is_control))
-        {
-            let name = name.escape_debug();
-            return refused(format!(
-                "'{name}' is no name: it must have 1 to {LONGEST_NAME} bytes and no control characters"
-            ));
-        }
         if users.len() > MOST_USERS {
             return refused(format!(
                 "the table has {} users, and at most {MOST_USERS} are allowed",
                 users.len()
             ));
         }
-        let (promised, capacity) =
-            (table.projects.values().map(|it| it.guaranteed).sum::<u64>(), self.shared_capacity());
+        let (promised, capacity) = (guaranteed_to_all(table), self.shared_capacity());
         if promised > capacity {
             return refused(format!(
                 "{} GPUs are guaranteed, and the nodes that take jobs have {}: guarantee less, or apply the table once more \
@@ -84,6 +76,29 @@ impl Head {
     }
 }
 
+/// Names come first: other refusals repeat them.
+fn check_names(table: &ShareTable) -> Result<(), Refusal> {
+    let users = table.projects.values().flat_map(|project| &project.users);
+    let is_wrong =
+        |name: &&String| name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control);
+    match table.projects.keys().chain(table.prices.keys()).chain(users).find(is_wrong) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(LONGEST_SHOWN).collect();
+            let message = format!(
+                "'{}' is no name: it must have 1 to {LONGEST_NAME} bytes and no control characters",
+                shown.escape_debug()
+            );
+            Err(Refusal::new(RefusalCode::Invalid, message))
+        }
+    }
+}
+
+/// What is guaranteed to all projects together, in thousandths of a GPU.
+fn guaranteed_to_all(table: &ShareTable) -> u64 {
+    table.projects.values().fold(0, |sum, project| sum.saturating_add(project.guaranteed))
+}
+
 impl Transition<'_> {
     pub(crate) fn apply_shares(&mut self, table: ShareTable) -> Reply {
         self.head.shares.set_table(table, self.now);
@@ -94,7 +109,7 @@ impl Transition<'_> {
 
 /// Thousandths of a GPU as people write them.
 pub(crate) fn gpus(milli: u64) -> String {
-    let tenths = (milli + 50) / 100;
+    let tenths = milli.saturating_add(50) / 100;
     match tenths % 10 {
         0 => (tenths / 10).to_string(),
         tenth => format!("{}.{tenth}", tenths / 10),

@@ -130,7 +130,8 @@ fn a_table_that_makes_no_sense_changes_nothing() {
             table(&[("a", project(1, 5_000, &["ada"]))]),
             "5 GPUs are guaranteed, and the nodes that take jobs have 4",
         ),
-        (table(&[("a\nb", project(1, 0, &[]))]), "'a\\nb' is no name"),
+        (table(&[("a", project(1, u64::MAX, &[])), ("b", project(1, 5, &[]))]), "18446744073709551.6 GPUs"),
+        (table(&[("a\nb", project(0, 0, &[]))]), "'a\\nb' is no name"),
         (
             ShareTable { prices: [("V100".into(), 0)].into(), ..ShareTable::default() },
             "the price of V100 is 0",

@@ -78,6 +78,9 @@ impl View {
             ViewChange::Running(job) => {
                 self.pending.remove(&job.id);
                 self.running.insert(job.id, job.clone());
+                if let Some(shares) = &mut self.fair_shares {
+                    shares.user(&job.traits.user);
+                }
             }
             ViewChange::Gone(id) => {
                 self.pending.remove(id);
