@@ -135,6 +135,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cohabit-sim",
         &[
             "cohabit-types",
+            "cohabit-fair-share",
             "cohabit-policy",
             "cohabit-scheduler-core",
             "cohabit-journal",

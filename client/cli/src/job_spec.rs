@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{
-    Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HostShare,
+    Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HeldFor, HostShare,
     JobInput, JobSpec, LaunchMode, OutputFiles, RetryPolicy, Sharing, StallAction, StallPolicy, Stop,
 };
 use cohabit_console::CommandError;
@@ -143,6 +143,8 @@ pub(crate) fn specify(
         entries,
         notify: job.notify.iter().flat_map(|argument| argument.0.clone()).collect(),
         input: JobInput::Empty,
+        qos: job.qos.map(Into::into).unwrap_or_default(),
+        project: job.project.clone(),
     })
 }
 
@@ -210,6 +212,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         account: None,
         has_code: false,
         spans_nodes: false,
+        held_for: HeldFor::Unasked,
         node: None,
     })
 }

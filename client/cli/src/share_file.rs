@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use cohabit_client::types::{ShareProject, ShareTable, counted};
+use cohabit_client::types::{RunningLimits, ShareProject, ShareTable, UserLimits, counted};
 use cohabit_console::{CommandError, CommandErrorKind, printable_line};
 use serde::Deserialize;
 
@@ -19,6 +19,8 @@ struct ShareFile {
     #[serde(default)]
     fair_share: FairShareSection,
     #[serde(default)]
+    user: UserSection,
+    #[serde(default)]
     projects: BTreeMap<String, ProjectSection>,
 }
 
@@ -26,8 +28,20 @@ struct ShareFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct FairShareSection {
     half_life: Option<String>,
+    open_part: Option<f64>,
+    keep_for: Option<String>,
     #[serde(default)]
     price: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct UserSection {
+    running_gpus: Option<f64>,
+    running_jobs: Option<u64>,
+    queued_jobs: Option<u64>,
+    submits_per_minute: Option<u32>,
+    high_gpu_hours: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,6 +50,8 @@ struct ProjectSection {
     weight: Option<f64>,
     guaranteed: Option<f64>,
     users: Vec<String>,
+    running_gpus: Option<f64>,
+    running_jobs: Option<u64>,
 }
 
 /// Reads a table of shares.
@@ -57,9 +73,18 @@ pub(crate) fn read_share_file(path: &Path) -> Result<ShareTable, CommandError> {
 fn parse(text: &str) -> Result<ShareTable, String> {
     let file: ShareFile = toml::from_str(text).map_err(|error| error.to_string())?;
     let usual = ShareTable::default();
-    let half_life = match &file.fair_share.half_life {
-        None => usual.half_life,
-        Some(text) => parse_duration(text).map_err(|error| format!("half-life: {error}"))?,
+    let duration = |name: &str, text: &Option<String>, usual| match text {
+        None => Ok(usual),
+        Some(text) => parse_duration(text).map_err(|error| format!("{name}: {error}")),
+    };
+    let half_life = duration("half-life", &file.fair_share.half_life, usual.half_life)?;
+    let keep_for = duration("keep-for", &file.fair_share.keep_for, usual.keep_for)?;
+    let open_part = thousandths("open-part", file.fair_share.open_part.unwrap_or(0.0))?;
+    let user = UserLimits {
+        running: running_limits("each user", file.user.running_gpus, file.user.running_jobs)?,
+        queued_jobs: file.user.queued_jobs,
+        submits_per_minute: file.user.submits_per_minute,
+        high_gpu_hours: file.user.high_gpu_hours.unwrap_or(usual.user.high_gpu_hours),
     };
     let price = |(model, price): (String, f64)| {
         Ok((model.clone(), thousandths(&format!("the price of {model}"), price)?))
@@ -74,10 +99,16 @@ fn parse(text: &str) -> Result<ShareTable, String> {
         if users.len() < listed {
             return Err(format!("project {name} names a user twice"));
         }
-        Ok((name, ShareProject { weight, guaranteed: guaranteed.into(), users }))
+        let running = running_limits(&format!("project {name}"), section.running_gpus, section.running_jobs)?;
+        Ok((name, ShareProject { weight, guaranteed: guaranteed.into(), users, running }))
     });
     let projects = projects.collect::<Result<_, String>>()?;
-    Ok(ShareTable { half_life, prices, projects })
+    Ok(ShareTable { half_life, prices, projects, open_part, keep_for, user })
+}
+
+fn running_limits(whose: &str, gpus: Option<f64>, jobs: Option<u64>) -> Result<RunningLimits, String> {
+    let gpus = gpus.map(|gpus| thousandths(&format!("running-gpus of {whose}"), gpus)).transpose()?;
+    Ok(RunningLimits { gpus: gpus.map(u64::from), jobs })
 }
 
 /// A number as thousandths. Zero and more; whether zero makes sense is for the head to say.
@@ -98,6 +129,10 @@ pub(crate) fn difference(before: &ShareTable, after: &ShareTable) -> Vec<String>
         }
     };
     told("half-life", half_life(before), half_life(after));
+    let keep_for = |table: &ShareTable| table.keep_for.to_string();
+    told("keep-for", keep_for(before), keep_for(after));
+    told("open-part", number(before.open_part.into()), number(after.open_part.into()));
+    told("each user", described_limits(&before.user), described_limits(&after.user));
     for model in before.prices.keys().chain(after.prices.keys()).collect::<BTreeSet<_>>() {
         let what = format!("price of {}", printable_line(model));
         told(&what, number(before.price(model).into()), number(after.price(model).into()));
@@ -116,11 +151,28 @@ fn described(project: &ShareProject) -> String {
         0 => String::new(),
         amount => format!(", guaranteed {}", number(amount)),
     };
+    let limits: Vec<String> = running(&project.running).map(|limit| format!(", {limit}")).collect();
     format!(
-        "weight {}{guaranteed}, users {}",
+        "weight {}{guaranteed}{}, users {}",
         number(project.weight.into()),
+        limits.concat(),
         printable_line(&users.join(" "))
     )
+}
+
+/// The limits as their keys and values.
+fn running(limits: &RunningLimits) -> impl Iterator<Item = String> {
+    let gpus = limits.gpus.map(|gpus| format!("running-gpus {}", number(gpus)));
+    gpus.into_iter().chain(limits.jobs.map(|jobs| format!("running-jobs {jobs}")))
+}
+
+fn described_limits(limits: &UserLimits) -> String {
+    let queued = limits.queued_jobs.map(|jobs| format!("queued-jobs {jobs}"));
+    let submits = limits.submits_per_minute.map(|submits| format!("submits-per-minute {submits}"));
+    let high = format!("high-gpu-hours {}", limits.high_gpu_hours);
+    let all: Vec<String> =
+        running(&limits.running).chain(queued).chain(submits).chain(std::iter::once(high)).collect();
+    all.join(", ")
 }
 
 /// The half-life in days where it is so many.
@@ -169,6 +221,24 @@ users = ["cyd"]
         assert_eq!((vision.weight, vision.guaranteed, vision.users.len()), (2_000, 8_000, 2));
         assert_eq!((table.projects["language"].weight, table.project_of("cyd")), (1_000, Some("language")));
         assert_eq!(parse("").unwrap(), ShareTable::default());
+    }
+
+    #[test]
+    fn the_table_of_the_guide_is_one() {
+        let guide = include_str!("../../../docs/SHARING.md");
+        let (_, block) = guide.split_once("```toml\n").unwrap();
+        let table = parse(block.split_once("```").unwrap().0).unwrap();
+        assert_eq!((table.open_part, table.keep_for), (250, Span::from_secs(3_600)));
+        assert_eq!((table.user.running.gpus, table.user.running.jobs), (Some(8_000), Some(100)));
+        assert_eq!((table.user.queued_jobs, table.user.submits_per_minute), (Some(1_000), Some(60)));
+        assert_eq!((table.user.high_gpu_hours, table.projects["vision"].running.gpus), (24, Some(12_000)));
+        let lines = difference(&ShareTable::default(), &table);
+        let each = "each user: high-gpu-hours 24 → running-gpus 8, running-jobs 100, queued-jobs 1000, \
+                    submits-per-minute 60, high-gpu-hours 24";
+        assert!(
+            lines.iter().any(|line| line == each) && lines.contains(&"open-part: 0 → 0.25".to_owned()),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl From<Refusal> for Error {
             | RefusalCode::WrongState
             | RefusalCode::Unavailable
             | RefusalCode::Internal
-            | RefusalCode::StorageFailed => Error::Refused(refusal),
+            | RefusalCode::StorageFailed
+            | RefusalCode::Limit => Error::Refused(refusal),
         }
     }
 }

@@ -260,6 +260,7 @@ fn is_transient_refusal(code: RefusalCode) -> bool {
         | RefusalCode::NotAllowed
         | RefusalCode::WrongState
         | RefusalCode::Internal
-        | RefusalCode::StorageFailed => false,
+        | RefusalCode::StorageFailed
+        | RefusalCode::Limit => false,
     }
 }

@@ -59,6 +59,8 @@ impl JobSpec {
             code: self.code.clone(),
             output: self.output.clone(),
             partition: self.partition.clone(),
+            qos: self.qos,
+            project: self.project.clone(),
             ..plain
         })
     }

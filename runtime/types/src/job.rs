@@ -11,7 +11,7 @@ use crate::job_name::{check_name, default_name};
 use crate::notify_request::check_requests;
 use crate::{
     Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, JobInput, ModelDescription, NotifyRequest,
-    OutputFiles, RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
+    OutputFiles, Qos, RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -85,6 +85,12 @@ pub struct JobSpec {
     /// What its first rank reads from its standard input.
     #[serde(default)]
     pub input: JobInput,
+    /// When its user's turn comes for it, and what it costs.
+    #[serde(default)]
+    pub qos: Qos,
+    /// The project that its user says it is for; it must be the one that the user belongs to.
+    #[serde(default)]
+    pub project: Option<String>,
 }
 
 /// How the ranks of an attempt are started.
@@ -119,6 +125,9 @@ pub enum DependencyKind {
     AfterNotOk,
 }
 
+/// A job with a time limit of this or less is given back in time for others.
+pub const GIVEN_BACK_WITHIN: Span = Span::from_secs(8 * 3_600);
+
 /// What stands for the number of the job in the path of its directory for checkpoints, with the index of a
 /// member of an array: `12` or `12.5`.
 pub const CHECKPOINT_JOB: &str = "%j";
@@ -128,6 +137,13 @@ impl JobSpec {
     #[must_use]
     pub fn checkpoint_of(&self, job: JobId) -> Option<String> {
         self.checkpoint.as_ref().map(|folder| folder.replace(CHECKPOINT_JOB, &job.to_string()))
+    }
+
+    /// Whether it gives its devices back in time for others: it may be stopped, or ends within
+    /// [`GIVEN_BACK_WITHIN`].
+    #[must_use]
+    pub fn can_be_given_back(&self) -> bool {
+        self.preemptible || self.time_limit.is_some_and(|limit| limit <= GIVEN_BACK_WITHIN)
     }
 
     /// How many jobs it stands for: the members of an array, or one.
@@ -188,6 +204,8 @@ impl JobSpec {
             entries: Vec::new(),
             notify: Vec::new(),
             input: JobInput::default(),
+            qos: Qos::default(),
+            project: None,
         }
     }
 
@@ -213,6 +231,13 @@ impl JobSpec {
             return Err(format!("'{name}' cannot be the name of an environment variable"));
         }
         self.check_time_rules()?;
+        if self.qos == Qos::Low && !self.preemptible {
+            return Err(
+                "a job of low quality of service gives its place to others: remove --no-preemptible, or \
+                        leave --qos out"
+                    .into(),
+            );
+        }
         self.output.check()?;
         self.array.as_ref().map_or(Ok(()), Array::check)?;
         check_requests(&self.notify)?;

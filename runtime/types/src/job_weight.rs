@@ -50,13 +50,15 @@ impl JobSpec {
             entries,
             notify,
             input: _,
+            qos: _,
+            project,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
-        let texts =
-            [Some(name), Some(workdir), group.as_ref(), checkpoint.as_ref(), folder, partition.as_ref()];
+        let optional = [group.as_ref(), checkpoint.as_ref(), folder, partition.as_ref(), project.as_ref()];
+        let texts = [Some(name), Some(workdir)].into_iter().chain(optional);
         let ranges = array.as_ref().map_or(0, |array| array.ranges.len());
         size_of::<JobSpec>()
-            + texts.into_iter().flatten().chain(output.paths()).map(|text| item(text)).sum::<usize>()
+            + texts.flatten().chain(output.paths()).map(|text| item(text)).sum::<usize>()
             + entrypoint.weight()
             + environment.iter().map(|(name, value)| item(name) + item(value)).sum::<usize>()
             + ranges * 2 * ITEM

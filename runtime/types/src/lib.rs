@@ -49,6 +49,7 @@ mod output_files;
 mod principal;
 mod private_data;
 mod progress;
+mod qos;
 mod quantities;
 mod record;
 mod refused_worker;
@@ -107,7 +108,7 @@ pub use inspection::{
 };
 pub use interference_models::{ModelChoice, ModelRecord, Models};
 pub use isolation::{AccountKey, Isolation, UserIsolation};
-pub use job::{CHECKPOINT_JOB, Dependency, DependencyKind, JobSpec, LaunchMode};
+pub use job::{CHECKPOINT_JOB, Dependency, DependencyKind, GIVEN_BACK_WITHIN, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_input::{INPUT_PIECE, InputPiece, JobInput, MOST_INPUT};
 pub use job_ref::{JobRef, ParseRefError};
@@ -118,7 +119,7 @@ pub use metric::MetricValue;
 pub use metric_series::{MetricRow, MetricSeries};
 pub use model_description::{ModelDescription, ModelFamily, PipelineStage};
 pub use node::{
-    ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldRank, HeldRankPhase, Inventory,
+    ComputeLimit, Demand, EnforcementRequirement, GpuRequest, HeldFor, HeldRank, HeldRankPhase, Inventory,
     LinkBandwidths, Placement, RankPlacement, Sharing, Spread,
 };
 pub use node_drain::{DrainRequest, NodeDrain};
@@ -129,6 +130,7 @@ pub use output_files::OutputFiles;
 pub use principal::{Principal, Role};
 pub use private_data::PrivateData;
 pub use progress::{AttemptProgress, Progress};
+pub use qos::Qos;
 pub use quantities::{Bytes, ParseAmountError, Share, Slowdown};
 pub use record::{
     ArraySummary, AttemptRecord, DeviceRecord, JobLabels, JobPrediction, JobRecord, NodeRecord, NodeState,
@@ -143,7 +145,7 @@ pub use request::{
 };
 pub use retry::RetryPolicy;
 pub use share_report::{PartyShare, ProjectShare, ShareReport, UserShare};
-pub use share_table::{ShareProject, ShareTable};
+pub use share_table::{RunningLimits, ShareProject, ShareTable, UserLimits};
 pub use shell_quoting::quoted_command;
 pub use shortened::shortened;
 pub use span_range::span_range;

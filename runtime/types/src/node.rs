@@ -55,6 +55,21 @@ pub struct Demand {
     /// applications. Set like `account`.
     #[serde(skip)]
     pub spans_nodes: bool,
+    /// For how long its job keeps what it takes. Set like `account`.
+    #[serde(skip)]
+    pub held_for: HeldFor,
+}
+
+/// For how long a job keeps its devices before others can have them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum HeldFor {
+    /// Nobody asks.
+    #[default]
+    Unasked,
+    /// It gives them back in time: see [`JobSpec::can_be_given_back`](crate::JobSpec::can_be_given_back).
+    GivenBack,
+    /// For as long as it likes.
+    Unlimited,
 }
 
 const fn one() -> u32 {
@@ -164,6 +179,7 @@ impl Default for Demand {
             has_code: false,
             node: None,
             spans_nodes: false,
+            held_for: HeldFor::Unasked,
         }
     }
 }

@@ -116,11 +116,13 @@ pub enum StopReason {
     ApplicationEnded,
     /// It reported no step for longer than its stall timeout.
     Stalled,
+    /// Its devices are due to somebody else by fair share.
+    Reclaimed,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [StopReason; 15] = [
+    pub const ALL: [StopReason; 16] = [
         StopReason::Cancelled,
         StopReason::TimeLimit,
         StopReason::Requeued,
@@ -136,6 +138,7 @@ impl StopReason {
         StopReason::Killed,
         StopReason::ApplicationEnded,
         StopReason::Stalled,
+        StopReason::Reclaimed,
     ];
 
     /// The word in JSON and in the history.
@@ -157,6 +160,7 @@ impl StopReason {
             StopReason::Killed => "killed",
             StopReason::ApplicationEnded => "application_ended",
             StopReason::Stalled => "stalled",
+            StopReason::Reclaimed => "reclaimed",
         }
     }
 
@@ -179,6 +183,7 @@ impl StopReason {
             StopReason::Killed => "it was cancelled by force",
             StopReason::ApplicationEnded => "its application ended",
             StopReason::Stalled => "it reported no step for longer than its stall timeout",
+            StopReason::Reclaimed => "its devices are due to another user or project",
         }
     }
 }

@@ -171,6 +171,8 @@ pub enum RefusalCode {
     /// The head or a worker cannot write down what was asked: its disk is full, or fails. Trying later may
     /// help.
     StorageFailed,
+    /// A limit of its user or project does not allow it now.
+    Limit,
 }
 
 /// A job and the revision of it that the client has seen; 0 for none.

@@ -21,7 +21,8 @@ impl Head {
     /// This demand of a submission, with its account and what its application says about nodes.
     pub(crate) fn with_constraints(&self, submission: &SubmissionState, demand: Demand) -> Demand {
         let account = self.account_key(submission);
-        self.on_nodes_of_application(&submission.spec, Demand { account, ..demand })
+        let held_for = self.held_for(&submission.spec);
+        self.on_nodes_of_application(&submission.spec, Demand { account, held_for, ..demand })
     }
 
     /// The key of the account of this submission, if policies tell it apart.

@@ -38,7 +38,7 @@ impl Head {
     /// # Errors
     /// The refusal that its submission would get.
     pub fn prepare_dry_run(&self, now: Time, by: &Principal, submit: Submit) -> Result<DryRunJob, Refusal> {
-        self.check_submission(&submit.spec)?;
+        self.check_submission(by, &submit.spec)?;
         let submission = SubmissionState::new(by, submit, now);
         let mut job = self.new_job(&submission, now);
         let mut not_before = None;

@@ -270,6 +270,7 @@ fn is_lost(ended: &EndedAttempt) -> bool {
     match ended.as_ref().effective_stop() {
         Some(
             StopReason::Preempted
+            | StopReason::Reclaimed
             | StopReason::Superseded
             | StopReason::Orphaned
             | StopReason::MpsFaultVictim

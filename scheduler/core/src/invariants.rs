@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use cohabit_fair_share::{RecentUse, UseTerms};
 use cohabit_types::{Bytes, HostShare, JobId, JobState, NodeId, Share};
 
 use crate::head::Head;
@@ -219,25 +220,26 @@ impl Head {
 
     /// What users hold is the sum of what their live attempts hold.
     fn check_held_shares(&self) -> Checked {
-        let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut held: BTreeMap<&str, RecentUse> = BTreeMap::new();
         for id in &self.active {
             let (Some(job), Some(submission)) = (self.jobs.get(id), self.submissions.get(&id.number)) else {
                 continue;
             };
             if let Some(attempt) = job.live_attempt() {
-                *held.entry(&submission.user).or_default() += attempt.holds;
+                held.entry(&submission.user).or_default().take(attempt.holds, UseTerms::of(&submission.spec));
             }
         }
         for (user, used) in self.shares.used() {
-            let expected = held.remove(user.as_str()).unwrap_or_default();
-            ensure(used.held == expected, || {
+            let amounts = |it: &RecentUse| [it.held, it.low, it.high, it.fixed];
+            let expected = amounts(&held.remove(user.as_str()).unwrap_or_default());
+            ensure(amounts(used) == expected, || {
+                let booked = amounts(used);
                 format!(
-                    "the jobs of {user} hold {expected} thousandths of a GPU, but {} are booked",
-                    used.held
+                    "the jobs of {user} hold {expected:?} thousandths of a GPU, but {booked:?} are booked"
                 )
             })?;
         }
-        held.retain(|_, amount| *amount > 0);
+        held.retain(|_, it| it.held > 0);
         ensure(held.is_empty(), || format!("nothing is booked for {held:?}"))
     }
 

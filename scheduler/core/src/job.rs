@@ -17,6 +17,8 @@ const MAX_EVENTS: usize = 100;
 const EVENTS_DROPPED_AT_ONCE: usize = 25;
 /// A long job's cores and memory may change often: of changes in a row the latest ones are kept.
 const MAX_ALLOTMENTS_IN_A_ROW: usize = 10;
+/// How often a job is reclaimed in a day at most.
+const RECLAIMS_A_DAY: usize = 3;
 /// Of the attempts that ended the latest ones are kept.
 const MAX_ENDED_ATTEMPTS: usize = 256;
 
@@ -347,6 +349,7 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
         | StopReason::Requeued
         | StopReason::GangBroken
         | StopReason::Preempted
+        | StopReason::Reclaimed
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::Killed
@@ -531,7 +534,15 @@ impl Job {
 
     /// Whether its last attempt was stopped to make room for another job.
     pub(crate) fn was_preempted(&self) -> bool {
-        self.last_attempt().is_some_and(|it| it.stop_requested == Some(StopReason::Preempted))
+        let is_preemption = |why| matches!(why, StopReason::Preempted | StopReason::Reclaimed);
+        self.last_attempt().is_some_and(|it| it.stop_requested.is_some_and(is_preemption))
+    }
+
+    /// When it may be reclaimed again: not [`RECLAIMS_A_DAY`] times within one day and once more.
+    pub(crate) fn reclaimable_from(&self) -> Time {
+        let reclaimed = |it: &&EndedAttempt| it.stop_requested == Some(StopReason::Reclaimed);
+        let latest = self.ended_attempts.iter().rev().filter(reclaimed).nth(RECLAIMS_A_DAY - 1);
+        latest.map_or(Time::EPOCH, |oldest| oldest.at + Span::from_secs(86_400))
     }
 
     /// Whether nothing but room in the cluster keeps it waiting.

@@ -3,6 +3,7 @@
 //! This module decides what follows the end of a rank or of an attempt. `job_state` carries changes of phase
 //! out; `job_changes` holds what users ask for.
 
+use cohabit_fair_share::UseTerms;
 use cohabit_types::{
     FeedKind, JobEventKind, JobId, Notice, Order, Outcome, RankId, ReasonCode, Span, StartFailure,
     StopReason, Time,
@@ -33,7 +34,8 @@ impl Transition<'_> {
         let is_first = submission.first_started_at.is_none();
         submission.first_started_at = submission.first_started_at.or(Some(now));
         let user = submission.user.clone();
-        self.head.shares.take(&user, attempt.holds, now);
+        let terms = UseTerms::of(&self.head.submissions[&id.number].spec);
+        self.head.shares.take(&user, attempt.holds, terms, now);
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             self.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
@@ -131,7 +133,12 @@ impl Transition<'_> {
             }
         }
         if let Some(submission) = self.head.submissions.get(&id.number) {
-            self.head.shares.release(&submission.user, attempt.holds, self.now);
+            self.head.shares.release(
+                &submission.user,
+                attempt.holds,
+                UseTerms::of(&submission.spec),
+                self.now,
+            );
         }
         self.head.replan_needed = true;
     }
@@ -152,7 +159,9 @@ impl Transition<'_> {
             Some(StopReason::Stalled) => {
                 self.failed_without_retry(id, TerminalState::Failed, ReasonCode::Stalled)
             }
-            Some(StopReason::Requeued | StopReason::Preempted) => AttemptDecision::Requeue(Span::ZERO),
+            Some(StopReason::Requeued | StopReason::Preempted | StopReason::Reclaimed) => {
+                AttemptDecision::Requeue(Span::ZERO)
+            }
             Some(StopReason::Superseded | StopReason::Orphaned) => self.node_failed(id, ReasonCode::NodeLost),
             Some(StopReason::MpsFaultVictim) => self.node_failed(id, ReasonCode::MpsFaultVictim),
             Some(StopReason::DeviceLost) => self.node_failed(id, ReasonCode::DeviceLost),
@@ -266,7 +275,7 @@ impl Transition<'_> {
         let text = requeued.to_string();
         self.record_event(id, requeued);
         self.wait_until(id, self.now + pause);
-        let is_reclaimed = why == Some(StopReason::Preempted);
+        let is_reclaimed = matches!(why, Some(StopReason::Preempted | StopReason::Reclaimed));
         self.tell_of_job(id, if is_reclaimed { FeedKind::Reclaim } else { FeedKind::Requeue }, text);
     }
 

@@ -59,7 +59,8 @@ impl Transition<'_> {
                 Action::Place { job, placement, runtime, slowdown, why } => {
                     self.place(job, PlannedStart { placement, runtime, slowdown, why });
                 }
-                Action::Preempt { job, why } => self.preempt(job, &why),
+                Action::Preempt { job, why } => self.preempt(job, &why, StopReason::Preempted),
+                Action::Reclaim { job, why } => self.preempt(job, &why, StopReason::Reclaimed),
                 Action::Allot { job, host, why } => self.allot(job, host, why),
             }
         }
@@ -71,10 +72,10 @@ impl Transition<'_> {
         }
         let submission = &self.head.submissions[&id.number];
         let demand = self.head.placeable_demand(id);
-        let fit = match (submission.array_slots_left(), self.head.user_slots_left(id.number)) {
+        let fit = match (submission.array_slots_left(), self.head.beyond_running_limit(id)) {
             (0, _) => Err("the array already runs as many members at once as it may".to_owned()),
-            (_, 0) => Err("its user already runs as many jobs as max-running-jobs allows".to_owned()),
-            _ => self.head.fits(&demand, &planned.placement),
+            (_, Some(beyond)) => Err(beyond),
+            (_, None) => self.head.fits(&demand, &planned.placement),
         };
         match fit {
             Ok(()) => self.start(id, planned),
@@ -82,14 +83,14 @@ impl Transition<'_> {
         }
     }
 
-    fn preempt(&mut self, id: JobId, why: &str) {
+    fn preempt(&mut self, id: JobId, why: &str, reason: StopReason) {
         let running = self.head.jobs.get(&id).is_some_and(|job| job.state() == JobState::Running);
         if !running {
             let not_running = format!("the plan preempts it ({why}), but it does not run");
             self.record_event(id, JobEventKind::PlanDropped(not_running));
             return;
         }
-        self.stop_attempt(id, StopReason::Preempted);
+        self.stop_attempt(id, reason);
     }
 }
 

@@ -98,7 +98,7 @@ impl Head {
                         ),
                     )),
                     None => self
-                        .check_submission(&submit.spec)
+                        .check_submission(by, &submit.spec)
                         .and_then(|()| self.check_application(by, &submit.spec)),
                 }
             }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cohabit_fair_share::{RecentUse, held_of_device, held_of_host};
+use cohabit_fair_share::{RecentUse, UseTerms, held_of_device, held_of_host};
 use cohabit_policy::{SharesChange, ViewChange};
-use cohabit_types::{Bytes, Demand, HostShare, JobId, Placement, ShareTable};
+use cohabit_types::{Bytes, Demand, HeldFor, HostShare, JobId, JobSpec, Placement, ShareTable};
 
 use crate::head::Head;
 use crate::job::AttemptRef;
@@ -22,11 +22,12 @@ impl Head {
             if holds.is_empty() {
                 continue;
             }
-            let user = self.submissions[&id.number].user.clone();
+            let submission = &self.submissions[&id.number];
+            let (user, terms) = (submission.user.clone(), UseTerms::of(&submission.spec));
             let Some(job) = self.job_mut(id) else { continue };
             job.attempts_mut().zip(holds).for_each(|(attempt, holds)| attempt.holds = holds);
             if let Some((since, holds)) = job.live_attempt().map(|live| (live.started_at, live.holds)) {
-                self.shares.take(&user, holds, since);
+                self.shares.take(&user, holds, terms, since);
             }
         }
     }
@@ -45,6 +46,15 @@ impl Head {
             of_devices.max(host_part(node, demand, part.host_share(demand)))
         });
         held.sum()
+    }
+
+    /// For how long a job keeps what it takes, where that decides what it gets.
+    pub(crate) fn held_for(&self, spec: &JobSpec) -> HeldFor {
+        match self.config.fair_share && self.shares.table().asks_what_is_given_back() {
+            false => HeldFor::Unasked,
+            true if spec.can_be_given_back() => HeldFor::GivenBack,
+            true => HeldFor::Unlimited,
+        }
     }
 
     /// What became known of the users of these jobs, for a policy that knows `table`.

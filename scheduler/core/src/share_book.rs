@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_fair_share::{Decay, RecentUse};
-use cohabit_types::{ShareTable, Time};
+use cohabit_fair_share::{Decay, RecentUse, UseTerms};
+use cohabit_types::{ShareProject, ShareTable, Time};
 
 /// The table of fair share, and what each user holds and used.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +13,8 @@ pub struct ShareBook {
     table: Arc<ShareTable>,
     decay: Decay,
     used: BTreeMap<String, RecentUse>,
+    /// The project of each user who is in one: follows from the table.
+    project_of: BTreeMap<String, String>,
 }
 
 impl Default for ShareBook {
@@ -25,13 +27,31 @@ impl ShareBook {
     /// By this table, with what users hold and used.
     #[must_use]
     pub fn new(table: Arc<ShareTable>, used: BTreeMap<String, RecentUse>) -> ShareBook {
-        ShareBook { decay: Decay::new(table.half_life), table, used }
+        let of_project = |(name, project): (&String, &ShareProject)| {
+            let users: Vec<String> = project.users.iter().cloned().collect();
+            let name = name.clone();
+            users.into_iter().map(move |user| (user, name.clone()))
+        };
+        let project_of = table.projects.iter().flat_map(of_project).collect();
+        ShareBook { decay: Decay::of(&table), table, used, project_of }
     }
 
     /// The table.
     #[must_use]
     pub const fn table(&self) -> &Arc<ShareTable> {
         &self.table
+    }
+
+    /// The project of a user who is in one, with its name.
+    pub(crate) fn project_of(&self, user: &str) -> Option<(&str, &ShareProject)> {
+        let (name, project) = self.table.projects.get_key_value(self.project_of.get(user)?)?;
+        Some((name, project))
+    }
+
+    /// Whether the table limits what anybody runs at once.
+    pub(crate) fn limits_somebody(&self) -> bool {
+        let mut projects = self.table.projects.values();
+        !self.table.user.running.is_unlimited() || projects.any(|it| !it.running.is_unlimited())
     }
 
     /// What each user holds and used.
@@ -41,13 +61,13 @@ impl ShareBook {
     }
 
     /// A job of this user takes so much, in thousandths of a GPU.
-    pub(crate) fn take(&mut self, user: &str, amount: u64, now: Time) {
-        self.until(user, now).take(amount);
+    pub(crate) fn take(&mut self, user: &str, amount: u64, terms: UseTerms, now: Time) {
+        self.until(user, now).take(amount, terms);
     }
 
     /// A job of this user releases so much.
-    pub(crate) fn release(&mut self, user: &str, amount: u64, now: Time) {
-        self.until(user, now).release(amount);
+    pub(crate) fn release(&mut self, user: &str, amount: u64, terms: UseTerms, now: Time) {
+        self.until(user, now).release(amount, terms);
     }
 
     /// Divides the cluster by this table from now on; what was used until now fades as before.

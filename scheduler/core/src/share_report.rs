@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use cohabit_fair_share::{Division, FairShares, GPU, Party, Standing, Turns};
+use cohabit_fair_share::{Division, FairShares, GPU, Line, Party, Standing, Turns};
 use cohabit_policy::DeviceView;
-use cohabit_types::{JobId, PartyShare, ProjectShare, ShareReport, Time, UserShare};
+use cohabit_types::{
+    GIVEN_BACK_WITHIN, HeldFor, JobId, PartyShare, ProjectShare, ShareReport, ShareTable, Time, UserShare,
+};
 
 use crate::head::Head;
 use crate::reader::HeadReader;
@@ -32,16 +34,24 @@ impl Head {
         shares
     }
 
+    /// The table of shares.
+    #[must_use]
+    pub fn share_table(&self) -> &ShareTable {
+        self.shares.table()
+    }
+
     /// What everybody holds, used and is entitled to.
     pub fn share_report(&self, now: Time) -> ShareReport {
         let shares = self.fair_shares();
         let capacity = self.shared_capacity();
         let waiting = |party: Party| self.volatile.waiting_demand.of(shares.name(party));
         let division = shares.divide(now, capacity, waiting);
-        let mut turns = Turns::new(&shares, &division, shares.parties());
+        let lines = shares.parties().map(|party| Line { party, ..Line::default() });
+        let mut turns = Turns::new(&shares, &division, lines);
         let mut projects: Vec<(usize, ProjectShare)> = Vec::new();
-        while let Some(party) = turns.next() {
-            turns.close(party);
+        while let Some(line) = turns.next() {
+            turns.close(line);
+            let party = line.party;
             let number = shares.project(party);
             let position = projects.iter().position(|(known, _)| *known == number).unwrap_or_else(|| {
                 projects.push((number, project_share(&shares, &division, number)));
@@ -93,7 +103,7 @@ fn used_by(shares: &FairShares, division: &Division, is_meant: impl Fn(Party) ->
 }
 
 fn party_share(standing: Standing, all_used: u128) -> PartyShare {
-    let Standing { held, entitled, wants, weight, factor, used } = standing;
+    let Standing { held, entitled, wants, weight, factor, used, .. } = standing;
     let seconds = |used: u128| u64::try_from(used / 1_000_000).unwrap_or(u64::MAX);
     let used_part = (used * 1_000).checked_div(all_used).unwrap_or(0) as u64;
     PartyShare { held, waiting: wants - held, entitled, weight, factor, used: seconds(used), used_part }
@@ -128,12 +138,31 @@ impl HeadReader<'_> {
                 own.users.iter().map(|it| it.share.weight).sum(),
             );
         }
+        text += &self.kept_for_others(submission, &report).unwrap_or_default();
         let next = active.first().filter(|next| next.name != own.name && next.share.waiting > 0);
         if let Some(next) = next {
             let (name, held, entitled) = (named(next), gpus(next.share.held), gpus(next.share.entitled));
             text += &format!(" {name} comes first: {held} of {entitled} held.");
         }
-        Some(text).filter(|text| !text.is_empty())
+        Some(text.trim_start().to_owned()).filter(|text| !text.is_empty())
+    }
+}
+
+impl HeadReader<'_> {
+    /// What is lent only to jobs that can be given back, for a job that cannot.
+    fn kept_for_others(&self, submission: &SubmissionState, report: &ShareReport) -> Option<String> {
+        if self.head.held_for(&submission.spec) != HeldFor::Unlimited {
+            return None;
+        }
+        let own = self.head.shares.project_of(&submission.user).map_or(0, |(_, project)| project.guaranteed);
+        let guaranteed: u64 = report.table.projects.values().map(|project| project.guaranteed).sum();
+        let open = u128::from(report.capacity) * u128::from(report.table.open_part) / 1_000;
+        let kept = guaranteed.saturating_sub(own) + open as u64;
+        Some(format!(
+            " {} GPUs are kept for jobs that can be given back: --preemptible or --time {}h.",
+            gpus(kept),
+            GIVEN_BACK_WITHIN.as_micros() / 3_600_000_000
+        ))
     }
 }
 

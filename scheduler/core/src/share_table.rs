@@ -16,6 +16,8 @@ const LONGEST_NAME: usize = 256;
 const LONGEST_SHOWN: usize = 64;
 /// The bounds of a half-life: use that is forgotten sooner would not order anything, and a century is enough.
 const HALF_LIFE: (Span, Span) = (Span::from_secs(3_600), Span::from_secs(36_525 * 86_400));
+/// The longest time for which a job is not reclaimed.
+const LONGEST_KEPT: Span = Span::from_secs(30 * 86_400);
 /// The largest weight and the largest price, in thousandths.
 const LARGEST: u32 = 1_000_000;
 
@@ -63,6 +65,7 @@ impl Head {
                 users.len()
             ));
         }
+        check_parts_and_limits(table)?;
         let (promised, capacity) = (guaranteed_to_all(table), self.shared_capacity());
         if promised > capacity {
             return refused(format!(
@@ -74,6 +77,41 @@ impl Head {
         }
         Ok(())
     }
+}
+
+/// Refuses parts that are larger than the whole, and limits under which nothing would ever run.
+fn check_parts_and_limits(table: &ShareTable) -> Result<(), Refusal> {
+    let refused = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
+    if table.open_part > 1_000 {
+        return refused(format!(
+            "open-part is {}, and must be from 0 to 1",
+            f64::from(table.open_part) / 1_000.0
+        ));
+    }
+    if table.keep_for > LONGEST_KEPT {
+        return refused(format!("keep-for is {}, and must be at most {LONGEST_KEPT}", table.keep_for));
+    }
+    let of_projects =
+        table.projects.iter().map(|(name, project)| (format!("of project {name}"), project.running));
+    for (whose, limits) in std::iter::once(("of each user".to_owned(), table.user.running)).chain(of_projects)
+    {
+        let setting = match (limits.gpus, limits.jobs) {
+            (Some(0), _) => "running-gpus",
+            (_, Some(0)) => "running-jobs",
+            _ => continue,
+        };
+        return refused(format!(
+            "{setting} {whose} is 0, so nothing would ever run: leave it out for no limit"
+        ));
+    }
+    let nothing = match (table.user.queued_jobs, table.user.submits_per_minute) {
+        (Some(0), _) => "queued-jobs",
+        (_, Some(0)) => "submits-per-minute",
+        _ => return Ok(()),
+    };
+    refused(format!(
+        "{nothing} of each user is 0, so nobody could submit anything: leave it out for no limit"
+    ))
 }
 
 /// Names come first: other refusals repeat them.
@@ -102,6 +140,10 @@ fn guaranteed_to_all(table: &ShareTable) -> u64 {
 impl Transition<'_> {
     pub(crate) fn apply_shares(&mut self, table: ShareTable) -> Reply {
         self.head.shares.set_table(table, self.now);
+        // Who is limited, and by how much, may be another now.
+        self.head.volatile.user_queues = self.head.limited_queues();
+        let all = self.head.all_ids();
+        self.changed_ids.jobs.extend(all.jobs);
         self.head.replan_needed = true;
         Reply::SharesApplied
     }

@@ -60,14 +60,37 @@ impl Transition<'_> {
 
 impl Head {
     /// Refuses a specification that is invalid, or that can never run on this cluster.
-    pub(crate) fn check_submission(&self, spec: &JobSpec) -> Result<(), Refusal> {
+    pub(crate) fn check_submission(&self, by: &Principal, spec: &JobSpec) -> Result<(), Refusal> {
         spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
+        self.check_project(&by.user, spec.project.as_deref())?;
+        self.check_running_limits(by, &spec.demand)?;
         self.check_dependencies(&spec.depends_on)?;
         let refused = self.check_satisfiable(&self.on_nodes_of_application(spec, spec.demand));
         refused.map_err(|refusal| match self.stays_reason(spec) {
             Some(why) => Refusal::new(refusal.code, format!("{}; {why}", refusal.message)),
             None => refusal,
         })
+    }
+
+    /// Refuses a project that its user is not in.
+    fn check_project(&self, user: &str, named: Option<&str>) -> Result<(), Refusal> {
+        let Some(named) = named else { return Ok(()) };
+        let own = self.shares.project_of(user).map(|(name, _)| name);
+        if own == Some(named) {
+            return Ok(());
+        }
+        let is_known = self.shares.table().projects.contains_key(named);
+        let unknown = if is_known { "" } else { ", and there is no such project" };
+        let remedy = match own {
+            Some(own) => {
+                format!("user {user} is in project {own}{unknown}: say --project {own}, or leave it out")
+            }
+            None => {
+                format!("user {user} is in no project{unknown}: leave --project out, or ask an admin for one")
+            }
+        };
+        let code = if is_known { RefusalCode::NotAllowed } else { RefusalCode::Invalid };
+        Err(Refusal::new(code, remedy))
     }
 
     /// What a user has in memory.

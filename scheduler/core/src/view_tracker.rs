@@ -27,6 +27,8 @@ pub struct ViewTracker {
     capacity: ClusterCapacity,
     /// The table of fair share that it knows.
     table: Option<Arc<ShareTable>>,
+    /// The table by which users were limited when it last looked.
+    limits: Option<Arc<ShareTable>>,
 }
 
 /// What all nodes together have.
@@ -60,7 +62,13 @@ impl ViewTracker {
 
     /// What changed in the view since the last call. After the first event of a start that is everything.
     pub fn changes(&mut self, head: &Head) -> Vec<ViewChange> {
-        let ChangedIds { jobs, nodes } = std::mem::take(&mut self.changed);
+        let ChangedIds { mut jobs, nodes } = std::mem::take(&mut self.changed);
+        if self.limits.as_ref().is_some_and(|limits| !Arc::ptr_eq(limits, head.shares.table())) {
+            // Under another table other users are limited: what is shown of all is chosen anew.
+            let shown = std::mem::take(&mut self.shown).into_values();
+            jobs.extend(shown.chain(std::mem::take(&mut self.shown_of_users).into_values()).flatten());
+        }
+        self.limits = Some(Arc::clone(head.shares.table()));
         let mut changes = head.share_changes(&mut self.table, jobs.iter().copied());
         changes.extend(nodes.iter().map(|node| head.node_change(*node)));
         let mut turned = self.choose_windows(head, &jobs);
@@ -186,6 +194,8 @@ impl Head {
             reported_end: by_progress,
             allotted_at: attempt.allotted_at.unwrap_or(attempt.started_at),
             steps: progress.map(|it| (it.step, it.at)),
+            holds: attempt.holds,
+            reclaimable_from: job.reclaimable_from(),
             allotting: attempt.ordered_allotment.as_ref().map(|ordered| ordered.to),
             ..placed
         })

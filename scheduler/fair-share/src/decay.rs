@@ -2,7 +2,12 @@
 //!
 //! Parts are fixed-point numbers with 64 bits behind the point, made from integers alone.
 
-use cohabit_types::Span;
+use cohabit_types::{ShareTable, Span};
+
+/// An hour of a GPU, in thousandths of a GPU times microseconds.
+const HOUR: u128 = 1_000 * 3_600_000_000;
+/// In microseconds.
+const WEEK: u128 = 7 * 86_400_000_000;
 
 /// Use fades at the end of each minute.
 pub(crate) const MINUTE: u64 = 60_000_000;
@@ -10,16 +15,25 @@ pub(crate) const MINUTE: u64 = 60_000_000;
 /// The largest number of minutes is below two to this power: time has 64 bits of microseconds.
 const POWERS: usize = 40;
 
-/// A half-life, prepared for any number of minutes.
+/// How what was used stops counting: a half-life, prepared for any number of minutes, and what may be used
+/// of high quality of service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decay {
     /// For each power of two of minutes: the part of earlier use that is left after them.
     left: [u64; POWERS],
     /// The same for use of one unit in each of these minutes: what is left of their sum, as units and a part.
     gained: [(u64, u64); POWERS],
+    /// What jobs of high quality of service of a user may hold in a week, in hours of a GPU.
+    high_gpu_hours: u64,
 }
 
 impl Decay {
+    /// How use counts by this table.
+    #[must_use]
+    pub fn of(table: &ShareTable) -> Decay {
+        Decay { high_gpu_hours: table.user.high_gpu_hours.into(), ..Decay::new(table.half_life) }
+    }
+
     /// Use that halves in this time, at least a minute.
     #[must_use]
     pub fn new(half_life: Span) -> Decay {
@@ -37,7 +51,18 @@ impl Decay {
             let sum = whole + times_part(whole, before);
             gained[power] = ((sum >> 64) as u64, sum as u64);
         }
-        Decay { left, gained }
+        Decay { left, gained, high_gpu_hours: 0 }
+    }
+
+    /// What a user of high quality of service may have used at once, in thousandths of a GPU times
+    /// microseconds.
+    pub(crate) fn high_allowance(&self) -> u128 {
+        u128::from(self.high_gpu_hours) * HOUR
+    }
+
+    /// What comes back of it in so many microseconds.
+    pub(crate) fn high_refill(&self, micros: u64) -> u128 {
+        self.high_allowance() * u128::from(micros) / WEEK
     }
 
     /// What becomes of earlier use in so many whole minutes, in each of which `each` is used.
@@ -84,7 +109,7 @@ fn power_of_part(part: u64, exponent: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const WEEK: Span = Span::from_secs(7 * 86_400);
+    const HALF_LIFE: Span = Span::from_secs(7 * 86_400);
 
     fn is_near(one: u128, other: f64) -> bool {
         (one as f64 - other).abs() <= 1e-9 * other + 1e4
@@ -92,7 +117,9 @@ mod tests {
 
     #[test]
     fn a_half_is_left_after_a_half_life() {
-        for half_life in [Span::from_secs(60), Span::from_secs(3_600), WEEK, Span::from_secs(365 * 86_400)] {
+        for half_life in
+            [Span::from_secs(60), Span::from_secs(3_600), HALF_LIFE, Span::from_secs(365 * 86_400)]
+        {
             let decay = Decay::new(half_life);
             let minutes = half_life.as_micros() / MINUTE;
             let used = 1_u128 << 60;
@@ -105,8 +132,8 @@ mod tests {
     fn use_at_a_constant_rate_tends_to_the_half_life_over_the_logarithm_of_two() {
         // The integral of exp(-ln 2 * t / 7 d) over all t.
         let each = 8_000 * u128::from(MINUTE);
-        let forever = Decay::new(WEEK).after(100 * 10_080, 0, each);
-        let expected = 8_000.0 * WEEK.as_micros() as f64 / std::f64::consts::LN_2;
+        let forever = Decay::new(HALF_LIFE).after(100 * 10_080, 0, each);
+        let expected = 8_000.0 * HALF_LIFE.as_micros() as f64 / std::f64::consts::LN_2;
         assert!((forever as f64 / expected - 1.0).abs() < 1e-4, "{forever} {expected}");
     }
 

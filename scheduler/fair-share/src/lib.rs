@@ -7,11 +7,12 @@
 //!
 //! `amounts.rs` says what a job counts, `decay.rs` how use fades, `recent_use.rs` adds it up,
 //! `entitlement.rs` divides the cluster, `parties.rs` applies that to projects and users, and `turns.rs`
-//! hands out the turns of one plan.
+//! hands out the turns of one plan, to lines (`line.rs`) of jobs of one user.
 
 mod amounts;
 mod decay;
 mod entitlement;
+mod line;
 mod parties;
 mod recent_use;
 mod turns;
@@ -19,6 +20,7 @@ mod turns;
 pub use amounts::{GPU, held_of_device, held_of_host, wanted};
 pub use decay::Decay;
 pub use entitlement::{EntitlementClaim, entitlements, factor};
+pub use line::Line;
 pub use parties::{Division, FairShares, Party, Standing, Want};
-pub use recent_use::RecentUse;
+pub use recent_use::{RecentUse, UseTerms};
 pub use turns::Turns;

@@ -53,10 +53,16 @@ pub struct Standing {
     pub entitled: u64,
     /// What it holds and waits for, in thousandths of a GPU.
     pub wants: u64,
+    /// What it is entitled to before others get anything, in thousandths of a GPU; zero for a user.
+    pub guaranteed: u64,
     /// Its weight, in thousandths.
     pub weight: u64,
     /// What counts of its weight, in thousandths: see [`factor`].
     pub factor: u64,
+    /// What of that jobs hold that cannot be given back in time for others, in thousandths of a GPU.
+    pub fixed: u64,
+    /// Whether jobs of high quality of service may still go before others; false for a project.
+    pub may_use_high: bool,
     /// What it used, faded by its age, in thousandths of a GPU times microseconds.
     pub used: u128,
 }
@@ -71,7 +77,7 @@ impl FairShares {
             guaranteed: project.guaranteed,
         });
         FairShares {
-            decay: Decay::new(table.half_life),
+            decay: Decay::of(&table),
             projects: named.collect(),
             users: Vec::new(),
             by_name: BTreeMap::new(),
@@ -177,7 +183,11 @@ impl FairShares {
     pub fn divide(&self, now: Time, capacity: u64, waiting: impl Fn(Party) -> Want) -> Division {
         let mut users: Vec<Standing> = Vec::with_capacity(self.users.len());
         let mut projects: Vec<Standing> = Vec::with_capacity(self.projects.len());
-        projects.extend(self.projects.iter().map(|it| Standing { weight: it.weight, ..Standing::default() }));
+        projects.extend(self.projects.iter().map(|it| Standing {
+            weight: it.weight,
+            guaranteed: it.guaranteed,
+            ..Standing::default()
+        }));
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.projects.len()];
         for (index, user) in self.users.iter().enumerate() {
             let usage = user.usage.at(now, &self.decay);
@@ -187,10 +197,12 @@ impl FairShares {
                 wants,
                 used: usage.used,
                 weight: USUAL_WEIGHT,
+                may_use_high: usage.may_use_high(&self.decay),
                 ..Standing::default()
             };
             let project = &mut projects[user.project];
             project.held += standing.held;
+            project.fixed += usage.fixed;
             project.wants += standing.wants;
             project.used += standing.used;
             if wants > 0 {
@@ -199,22 +211,33 @@ impl FairShares {
             users.push(standing);
         }
         let active: Vec<usize> = (0..projects.len()).filter(|index| projects[*index].wants > 0).collect();
-        entitle(capacity, &mut projects, &active, |index| self.projects[index].guaranteed);
+        entitle(capacity, &mut projects, &active);
         for project in active {
-            entitle(projects[project].entitled, &mut users, &members[project], |_| 0);
+            entitle(projects[project].entitled, &mut users, &members[project]);
         }
-        Division { projects, users }
+        let fixed_at_most = self.fixed_at_most(capacity);
+        Division { projects, users, fixed_at_most }
+    }
+
+    /// What jobs that cannot be given back may hold of `capacity` beyond what is guaranteed to their projects;
+    /// `None` without a bound.
+    fn fixed_at_most(&self, capacity: u64) -> Option<u64> {
+        let guaranteed = self.projects.iter().map(|it| it.guaranteed).fold(0, u64::saturating_add);
+        let open = u128::from(capacity) * u128::from(self.table.open_part) / 1_000;
+        self.table
+            .asks_what_is_given_back()
+            .then(|| capacity.saturating_sub(guaranteed).saturating_sub(open as u64))
     }
 }
 
 /// Divides `capacity` among these of the standings.
-fn entitle(capacity: u64, standings: &mut [Standing], active: &[usize], guaranteed: impl Fn(usize) -> u64) {
+fn entitle(capacity: u64, standings: &mut [Standing], active: &[usize]) {
     let all_used = active.iter().map(|index| standings[*index].used).sum();
     let all_weights = active.iter().map(|index| standings[*index].weight).sum();
     let claim = |index: &usize| {
-        let Standing { used, weight, wants, .. } = standings[*index];
+        let Standing { used, weight, wants, guaranteed, .. } = standings[*index];
         let factor = factor(used, all_used, weight, all_weights);
-        EntitlementClaim { weight, factor, wants, guaranteed: guaranteed(*index), limit: u64::MAX }
+        EntitlementClaim { weight, factor, wants, guaranteed, limit: u64::MAX }
     };
     let claims: Vec<EntitlementClaim> = active.iter().map(claim).collect();
     for ((index, claim), entitled) in active.iter().zip(&claims).zip(entitlements(capacity, &claims)) {
@@ -230,6 +253,9 @@ pub struct Division {
     pub projects: Vec<Standing>,
     /// By the numbers of users.
     pub users: Vec<Standing>,
+    /// What jobs that cannot be given back in time for others may hold together beyond what is guaranteed to
+    /// their projects, in thousandths of a GPU; `None` without a bound.
+    pub fixed_at_most: Option<u64>,
 }
 
 #[cfg(test)]
@@ -245,6 +271,7 @@ mod tests {
             weight,
             guaranteed,
             users: users.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
+            ..ShareProject::default()
         };
         let projects = projects
             .iter()
@@ -279,7 +306,7 @@ mod tests {
     #[test]
     fn who_used_more_is_entitled_to_less_within_a_project_and_among_projects() {
         let mut shares = FairShares::new(table(&[("vision", 1_000, 0, &["ada", "ben"])]));
-        let used = |used| RecentUse { held: 0, used, at: Time::EPOCH };
+        let used = |used| RecentUse { held: 0, used, at: Time::EPOCH, ..RecentUse::default() };
         shares.set_usage("ada", used(3 << 40));
         shares.set_usage("ben", used(1 << 40));
         shares.set_usage("cyd", used(0));
@@ -294,7 +321,8 @@ mod tests {
     #[test]
     fn a_new_table_keeps_what_was_used() {
         let mut shares = FairShares::new(table(&[]));
-        let usage = RecentUse { held: 2_000, used: 77, at: Time::EPOCH + Span::from_secs(5) };
+        let usage =
+            RecentUse { held: 2_000, used: 77, at: Time::EPOCH + Span::from_secs(5), ..RecentUse::default() };
         shares.set_usage("ada", usage);
         shares.set_table(table(&[("vision", 1_000, 0, &["ada"])]));
         let ada = shares.party("ada").unwrap();

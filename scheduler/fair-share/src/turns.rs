@@ -3,20 +3,30 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use cohabit_types::{Demand, HeldFor, Qos};
+
+use crate::amounts::wanted;
+use crate::line::Line;
 use crate::parties::{Division, FairShares, Party, Standing};
 
 /// The turns of one plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct Turns {
     projects: Vec<Turn>,
     users: Vec<Turn>,
     /// The project of each user.
     project_of: Vec<usize>,
-    /// Projects that have turns.
-    next: BTreeSet<TurnKey>,
-    /// For each project, its users that have turns.
-    next_user: Vec<BTreeSet<TurnKey>>,
+    /// The lines that have turns, in order.
+    next: BTreeSet<LineKey>,
+    /// The same, for each project.
+    lines_of: Vec<BTreeSet<Line>>,
+    /// See [`Division::fixed_at_most`].
+    fixed_at_most: Option<u64>,
 }
+
+/// The smaller, the earlier: lines that take what nobody else wants last, then by the part of the project, of
+/// the user in it, and the more urgent of a user first.
+type LineKey = (bool, TurnKey, TurnKey, Reverse<Qos>, Line);
 
 /// The smaller, the earlier. Where parts are equal, as those of all who hold nothing, the one goes first of
 /// whose weight more counts.
@@ -38,6 +48,11 @@ impl Turn {
         self.standing.held = held(self.standing.held);
         self.key.0 = part_held(self.standing);
     }
+
+    /// Its key if it held half as much.
+    const fn halved(&self) -> TurnKey {
+        (self.key.0 / 2, self.key.1, self.key.2)
+    }
 }
 
 /// What a party holds of what it is entitled to, in millionths.
@@ -47,31 +62,71 @@ fn part_held(standing: Standing) -> u64 {
 }
 
 impl Turns {
-    /// The turns of these users; all others have none.
+    /// The turns of these lines; all others have none.
     #[must_use]
-    pub fn new(shares: &FairShares, division: &Division, waiting: impl Iterator<Item = Party>) -> Turns {
+    pub fn new(shares: &FairShares, division: &Division, waiting: impl Iterator<Item = Line>) -> Turns {
         let turns = |standings: &[Standing]| {
             standings.iter().enumerate().map(|(index, it)| Turn::new(*it, index)).collect::<Vec<_>>()
         };
         let (projects, users) = (turns(&division.projects), turns(&division.users));
         let project_of = (0..users.len()).map(|user| shares.project(Party(user as u32))).collect();
-        let next_user = vec![BTreeSet::new(); projects.len()];
-        let mut all = Turns { projects, users, project_of, next: BTreeSet::new(), next_user };
-        for Party(user) in waiting {
-            let user = user as usize;
-            let project = all.project_of[user];
-            all.next_user[project].insert(all.users[user].key);
-            all.next.insert(all.projects[project].key);
+        let lines_of = vec![BTreeSet::new(); projects.len()];
+        let fixed_at_most = division.fixed_at_most;
+        let mut all = Turns { projects, users, project_of, next: BTreeSet::new(), lines_of, fixed_at_most };
+        for line in waiting {
+            all.next.insert(all.key(line));
+            all.lines_of[all.project_of[line.party.0 as usize]].insert(line);
         }
         all
     }
 
-    /// The user whose turn it is, until something is said of them.
+    fn key(&self, line: Line) -> LineKey {
+        let user = &self.users[line.party.0 as usize];
+        let project = &self.projects[self.project_of[line.party.0 as usize]];
+        let (of_project, of_user) = match self.counts_half(line) {
+            true => (project.halved(), user.halved()),
+            false => (project.key, user.key),
+        };
+        (line.qos == Qos::Low, of_project, of_user, Reverse(line.qos), line)
+    }
+
+    /// The line whose turn it is, until something is said of it.
     #[must_use]
-    pub fn next(&self) -> Option<Party> {
-        let (.., project) = self.next.first()?;
-        let (.., user) = self.next_user[*project].first()?;
-        Some(Party(*user as u32))
+    pub fn next(&self) -> Option<Line> {
+        self.next.first().map(|(.., line)| *line)
+    }
+
+    /// A job of this user starts, or keeps room.
+    pub fn start(&mut self, party: Party, demand: &Demand) {
+        let amount = wanted(demand);
+        self.take(party, amount);
+        if demand.held_for == HeldFor::Unlimited {
+            self.projects[self.project_of[party.0 as usize]].standing.fixed += amount;
+        }
+    }
+
+    /// Whether a job with this demand may start: those that cannot be given back in time for others leave what is
+    /// guaranteed to other projects, and the open part of the cluster.
+    #[must_use]
+    pub fn may_lend(&self, party: Party, demand: &Demand) -> bool {
+        let Some(most) = self.fixed_at_most.filter(|_| demand.held_for == HeldFor::Unlimited) else {
+            return true;
+        };
+        let own = self.project_of[party.0 as usize];
+        let beyond = |(index, turn): (usize, &Turn)| {
+            let more = if index == own { wanted(demand) } else { 0 };
+            (turn.standing.fixed + more).saturating_sub(turn.standing.guaranteed)
+        };
+        let before = self.projects[own].standing;
+        let is_guaranteed = before.fixed + wanted(demand) <= before.guaranteed;
+        is_guaranteed || self.projects.iter().enumerate().map(beyond).sum::<u64>() <= most
+    }
+
+    /// Whether a job with this demand waits for others, even if there is room: its user holds what is due to
+    /// them, or what is left is lent only to jobs that give it back.
+    #[must_use]
+    pub fn waits_for_others(&self, party: Party, demand: &Demand) -> bool {
+        self.holds_its_part(party) || !self.may_lend(party, demand)
     }
 
     /// A job of this user takes so much, in thousandths of a GPU.
@@ -87,44 +142,95 @@ impl Turns {
     fn change(&mut self, Party(user): Party, held: impl Fn(u64) -> u64) {
         let user = user as usize;
         let project = self.project_of[user];
-        let waits = self.next_user[project].remove(&self.users[user].key);
+        let lines = std::mem::take(&mut self.lines_of[project]);
+        for line in &lines {
+            self.next.remove(&self.key(*line));
+        }
         self.users[user].change(&held);
-        if waits {
-            self.next_user[project].insert(self.users[user].key);
-        }
-        let has_turns = self.next.remove(&self.projects[project].key);
         self.projects[project].change(&held);
-        if has_turns {
-            self.next.insert(self.projects[project].key);
+        for line in &lines {
+            self.next.insert(self.key(*line));
         }
+        self.lines_of[project] = lines;
     }
 
-    /// This user has no further turn.
-    pub fn close(&mut self, Party(user): Party) {
-        let user = user as usize;
-        let project = self.project_of[user];
-        self.next_user[project].remove(&self.users[user].key);
-        if self.next_user[project].is_empty() {
-            self.next.remove(&self.projects[project].key);
-        }
+    /// This line has no further turn.
+    pub fn close(&mut self, line: Line) {
+        self.next.remove(&self.key(line));
+        self.lines_of[self.project_of[line.party.0 as usize]].remove(&line);
     }
 
     /// Whether a job of `newcomer` may take the place of one of `victim`, which is so large, in thousandths
-    /// of a GPU: afterwards, the part that the victim's side holds is still the larger one, so nobody can
-    /// take it back.
+    /// of a GPU: afterwards its turn still comes before that of the victim, so nobody can take it back.
     #[must_use]
-    pub fn may_displace(&self, newcomer: Party, victim: Party, amount: u64) -> bool {
-        let (newcomer, victim) = (newcomer.0 as usize, victim.0 as usize);
-        let (to, from) = match self.project_of[newcomer] == self.project_of[victim] {
-            _ if newcomer == victim => return true,
-            true => (self.users[newcomer].standing, self.users[victim].standing),
+    pub fn may_displace(&self, newcomer: Line, victim: Line, amount: u64) -> bool {
+        match (newcomer.qos == Qos::Low, victim.qos == Qos::Low) {
+            (true, false) => return false,
+            (false, true) => return true,
+            (true, true) | (false, false) => {}
+        }
+        let [to, from] = [newcomer, victim].map(|line| line.party.0 as usize);
+        let (gains, loses) = match self.project_of[to] == self.project_of[from] {
+            _ if to == from => return victim.qos <= newcomer.qos,
+            true => (self.users[to].standing, self.users[from].standing),
             false => {
                 let project = |user: usize| self.projects[self.project_of[user]].standing;
-                (project(newcomer), project(victim))
+                (project(to), project(from))
             }
         };
-        let part = |held: u64, of: Standing| u128::from(held) * u128::from(of.entitled.max(1));
-        part(from.held.saturating_sub(amount), to) >= part(to.held + amount, from)
+        // Of high quality of service, half counts.
+        let counts = |line: Line, held: u64| match self.counts_half(line) {
+            true => u128::from(held),
+            false => 2 * u128::from(held),
+        };
+        let entitled = |of: Standing| u128::from(of.entitled.max(1));
+        let left = counts(victim, loses.held.saturating_sub(amount)) * entitled(gains);
+        left >= counts(newcomer, gains.held + amount) * entitled(loses)
+    }
+
+    /// Whether the turn of a line comes as if its user and the project held half as much.
+    fn counts_half(&self, line: Line) -> bool {
+        line.qos == Qos::High && self.users[line.party.0 as usize].standing.may_use_high
+    }
+
+    /// Whether a job of this size, in thousandths of a GPU, lets its user and the project hold no more than
+    /// they are entitled to.
+    #[must_use]
+    pub fn is_due(&self, Party(user): Party, amount: u64) -> bool {
+        let fits = |turn: &Turn| turn.standing.held + amount <= turn.standing.entitled;
+        fits(&self.users[user as usize]) && fits(&self.projects[self.project_of[user as usize]])
+    }
+
+    /// Whether it lets the project hold no more than it is guaranteed.
+    #[must_use]
+    pub fn is_guaranteed(&self, Party(user): Party, amount: u64) -> bool {
+        let standing = self.projects[self.project_of[user as usize]].standing;
+        standing.held + amount <= standing.guaranteed
+    }
+
+    /// Whether the side of `victim` still holds what it is entitled to without a job of this size, which is
+    /// stopped for one of `newcomer`: so it cannot take the place back.
+    #[must_use]
+    pub fn may_reclaim(&self, newcomer: Party, victim: Party, amount: u64) -> bool {
+        let (newcomer, victim) = (newcomer.0 as usize, victim.0 as usize);
+        let standing = match self.project_of[newcomer] == self.project_of[victim] {
+            _ if newcomer == victim => return false,
+            true => self.users[victim].standing,
+            false => self.projects[self.project_of[victim]].standing,
+        };
+        standing.held.saturating_sub(amount) >= standing.entitled
+    }
+
+    /// What the project of this user holds of what it is entitled to, and then the user, in millionths.
+    #[must_use]
+    pub fn parts_held(&self, Party(user): Party) -> (u64, u64) {
+        (self.projects[self.project_of[user as usize]].key.0, self.users[user as usize].key.0)
+    }
+
+    /// What the project of this user holds and is entitled to, in thousandths of a GPU.
+    #[must_use]
+    pub fn standing_of_project(&self, Party(user): Party) -> Standing {
+        self.projects[self.project_of[user as usize]].standing
     }
 
     /// Whether this user holds at least what they are entitled to, or their project does.
@@ -144,19 +250,24 @@ mod tests {
     use super::*;
     use crate::RecentUse;
 
+    fn line(user: u32) -> Line {
+        Line { party: Party(user), qos: Qos::Normal }
+    }
+
     fn turns(users: &[(&str, u64)]) -> (FairShares, Turns) {
         let mut shares = FairShares::new(Arc::new(ShareTable::default()));
         for (name, held) in users {
-            shares.set_usage(name, RecentUse { held: *held, used: 0, at: Time::EPOCH });
+            shares
+                .set_usage(name, RecentUse { held: *held, used: 0, at: Time::EPOCH, ..RecentUse::default() });
         }
         let division = shares.divide(Time::EPOCH, 16_000, |_| 100_000);
-        let turns = Turns::new(&shares, &division, (0..users.len() as u32).map(Party));
+        let turns = Turns::new(&shares, &division, (0..users.len() as u32).map(line));
         (shares, turns)
     }
 
     fn order(shares: &FairShares, turns: &mut Turns, count: usize) -> Vec<String> {
         let turn = |_| {
-            let party = turns.next().unwrap();
+            let Line { party, .. } = turns.next().unwrap();
             turns.take(party, 1_000);
             shares.name(party).to_owned()
         };
@@ -173,28 +284,64 @@ mod tests {
     fn who_used_less_goes_first_where_nobody_holds_anything() {
         let mut shares = FairShares::new(Arc::new(ShareTable::default()));
         for (name, used) in [("ada", 5_u128 << 40), ("ben", 1 << 40), ("cyd", 2 << 40)] {
-            shares.set_usage(name, RecentUse { held: 0, used, at: Time::EPOCH });
+            shares.set_usage(name, RecentUse { held: 0, used, at: Time::EPOCH, ..RecentUse::default() });
         }
         let division = shares.divide(Time::EPOCH, 1_000, |_| 1_000);
-        let turns = Turns::new(&shares, &division, (0..3).map(Party));
-        assert_eq!(turns.next().map(|party| shares.name(party).to_owned()).as_deref(), Some("ben"));
+        let turns = Turns::new(&shares, &division, (0..3).map(line));
+        assert_eq!(turns.next().map(|next| shares.name(next.party).to_owned()).as_deref(), Some("ben"));
     }
 
     #[test]
     fn a_job_is_displaced_only_for_somebody_who_has_less_even_afterwards() {
         // Each is entitled to 8 of 16.
         let (_, turns) = turns(&[("ada", 9_000), ("ben", 7_000)]);
-        let (ada, ben) = (Party(0), Party(1));
+        let (ada, ben) = (line(0), line(1));
         assert!(turns.may_displace(ben, ada, 1_000) && !turns.may_displace(ben, ada, 2_000));
         assert!(!turns.may_displace(ada, ben, 1_000) && turns.may_displace(ada, ada, 1_000));
     }
 
     #[test]
+    fn low_comes_last_and_high_as_if_its_user_held_half() {
+        let mut shares = FairShares::new(Arc::new(ShareTable::default()));
+        for (name, held) in [("ada", 5_000), ("ben", 4_000), ("cyd", 0)] {
+            shares.set_usage(name, RecentUse { held, ..RecentUse::default() });
+        }
+        let division = shares.divide(Time::EPOCH, 24_000, |_| 100_000);
+        let of = |user, qos| Line { party: Party(user), qos };
+        let lines = [of(0, Qos::High), of(0, Qos::Normal), of(1, Qos::Normal), of(2, Qos::Low)];
+        let mut turns = Turns::new(&shares, &division, lines.into_iter());
+        let mut order = Vec::new();
+        while let Some(line) = turns.next() {
+            turns.close(line);
+            order.push(line);
+        }
+        assert_eq!(order, [lines[0], lines[2], lines[1], lines[3]]);
+        // Who has used up what may be used of it goes as usual.
+        let spent = RecentUse { held: 5_000, high_used: u128::MAX / 2, ..RecentUse::default() };
+        shares.set_usage("ada", spent);
+        let division = shares.divide(Time::EPOCH, 24_000, |_| 100_000);
+        let turns = Turns::new(&shares, &division, lines.into_iter());
+        assert_eq!(turns.next(), Some(lines[2]));
+    }
+
+    #[test]
+    fn nothing_is_displaced_for_a_job_whose_turn_would_come_later() {
+        let (_, turns) = turns(&[("ada", 9_000), ("ben", 7_000)]);
+        let of = |user, qos| Line { party: Party(user), qos };
+        let may = |to, from| turns.may_displace(to, from, 1_000);
+        assert!(!may(of(1, Qos::Low), line(0)) && may(line(1), of(0, Qos::Low)));
+        assert!(may(line(0), of(1, Qos::Low)), "it has only what nobody else wants");
+        assert!(!may(line(0), of(0, Qos::High)) && may(of(0, Qos::High), line(0)));
+        // Ada's eight would count four.
+        assert!(!may(line(1), of(0, Qos::High)));
+    }
+
+    #[test]
     fn a_user_that_is_closed_has_no_turn() {
         let (shares, mut turns) = turns(&[("ada", 0), ("ben", 0)]);
-        turns.close(Party(0));
+        turns.close(line(0));
         assert_eq!(order(&shares, &mut turns, 2), ["ben", "ben"]);
-        turns.close(Party(1));
+        turns.close(line(1));
         assert_eq!(turns.next(), None);
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use cohabit_fair_share::{FairShares, GPU, Party, RecentUse, held_of_device};
+use cohabit_fair_share::{FairShares, GPU, Party, RecentUse, UseTerms, held_of_device};
 use cohabit_types::{Bytes, Demand, GpuRequest, Share, ShareProject, ShareTable, Sharing, Span, Time};
 
 const CAPACITY: u64 = 16 * GPU;
@@ -24,6 +24,7 @@ fn example(guaranteed: u64) -> FairShares {
         weight,
         guaranteed,
         users: users.iter().map(|user| (*user).to_owned()).collect(),
+        ..ShareProject::default()
     };
     let projects = BTreeMap::from([
         ("vision".to_owned(), project(2_000, guaranteed, &["ada", "ben"])),
@@ -98,12 +99,17 @@ fn what_counts_of_weights_and_of_use_is_computed() {
 
     let day = Time::EPOCH + Span::from_secs(86_400);
     let mut used = RecentUse::default();
-    used.take(8 * GPU);
+    used.take(8 * GPU, UseTerms::default());
     // No time to fade: minute by minute that is less than a twentieth.
     let hours = |used: RecentUse| used.used as f64 / 3_600e6 / GPU as f64;
     let after_a_day = used.at(day, shares.decay());
     assert!((hours(after_a_day) / 192.0 - 1.0).abs() < 0.05, "{}", hours(after_a_day));
-    let plain = RecentUse { held: 0, used: u128::from(8 * GPU) * u128::from(day.as_micros()), at: day };
+    let plain = RecentUse {
+        held: 0,
+        used: u128::from(8 * GPU) * u128::from(day.as_micros()),
+        at: day,
+        ..RecentUse::default()
+    };
     let week_later = plain.at(day + Span::from_secs(7 * 86_400), shares.decay());
     let sentence = format!(
         "are {:.0} GPU hours when the day ends, and count {:.0} a week later",

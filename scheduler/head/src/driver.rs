@@ -37,11 +37,12 @@ use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::{Effect, Event, SnapshotPart};
 use cohabit_types::{
     ClientRequestId, JobChange, JobId, JobSettings, JobSpec, Order, Principal, Refusal, RefusalCode, Reply,
-    Report, Request, Role, Span, Submit, Time, WorkerKey,
+    Report, Request, Role, Span, Submit, Time, UserLimits, WorkerKey,
 };
 
 use crate::journal::JournalWrite;
 use crate::rates::BucketRate;
+use crate::request_limits::{check_queued_jobs, too_many_in_a_minute};
 use crate::sensitivity::check_range;
 
 pub(crate) use message::{Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
@@ -220,7 +221,15 @@ impl Driver {
             return Err(limits.submits_too_fast(user));
         }
         let usage = self.queued_usage.with(user, self.parts.head.usage(user));
-        limits.check_submission(user, usage, submit)
+        limits.check_submission(user, usage, submit)?;
+        let UserLimits { queued_jobs, submits_per_minute, .. } = self.parts.head.share_table().user;
+        check_queued_jobs(user, usage, submit, queued_jobs)?;
+        match submits_per_minute {
+            Some(most) if !self.minute_rates.take(user.to_owned(), 1, BucketRate::per_minute(most), now) => {
+                Err(too_many_in_a_minute(user, most))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn check_change(&self, user: &str, change: JobChange) -> Result<(), Refusal> {

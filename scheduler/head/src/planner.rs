@@ -120,7 +120,10 @@ pub(crate) fn fall_back(request: PlanRequestId, view: &View, problem: &str) -> P
     policy.learn(view, &view.as_changes());
     let mut plan = policy.plan(view);
     for action in &mut plan.actions {
-        let (Action::Place { why, .. } | Action::Preempt { why, .. } | Action::Allot { why, .. }) = action;
+        let (Action::Place { why, .. }
+        | Action::Preempt { why, .. }
+        | Action::Reclaim { why, .. }
+        | Action::Allot { why, .. }) = action;
         let separator = if why.is_empty() { "" } else { "; " };
         *why = format!(
             "{why}{separator}planned first come, first served, because the policy gave no plan: {problem}"

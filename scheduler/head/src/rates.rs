@@ -65,6 +65,12 @@ impl BucketRate {
         let per_second = per_second as f64;
         BucketRate { per_second, burst: per_second * 10.0 }
     }
+
+    /// So much a minute, all of it at once if need be.
+    pub(crate) fn per_minute(per_minute: u32) -> BucketRate {
+        let burst = f64::from(per_minute);
+        BucketRate { per_second: burst / 60.0, burst }
+    }
 }
 
 impl Bucket {

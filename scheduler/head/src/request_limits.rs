@@ -226,6 +226,39 @@ impl RequestLimits {
     }
 }
 
+/// Refuses a submission with which more jobs of a user would wait than the table of shares allows.
+pub(crate) fn check_queued_jobs(
+    user: &str,
+    usage: UserUsage,
+    submit: &Submit,
+    most: Option<u64>,
+) -> Result<(), Refusal> {
+    let members = submit.spec.members();
+    match most {
+        Some(most) if usage.waiting.saturating_add(members) > most => {
+            let waiting = counted(usage.waiting, "job of", "jobs of");
+            let message = format!(
+                "{waiting} {user} wait already, this submission has {}, and at most {most} may wait (queued-jobs): \
+                 submit again when some have started",
+                counted(members, "job", "jobs")
+            );
+            Err(Refusal::new(RefusalCode::Limit, message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The refusal of a user who submits more in a minute than the table of shares allows.
+pub(crate) fn too_many_in_a_minute(user: &str, most: u32) -> Refusal {
+    let again = Span::from_secs_f64(60.0 / f64::from(most.max(1)));
+    let message = format!(
+        "{user} submitted {} in the last minute, as many as submits-per-minute allows: submit an array, or again in \
+         {again}",
+        counted(u64::from(most), "job", "jobs")
+    );
+    Refusal::new(RefusalCode::Limit, message)
+}
+
 /// Refuses a request that names too many jobs.
 pub(crate) fn check_ids(jobs: &[JobId]) -> Result<(), Refusal> {
     check_count(jobs.len())

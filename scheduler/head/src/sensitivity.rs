@@ -106,7 +106,12 @@ mod tests {
             Plan::default()
         }
 
-        fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+        fn dry_run_on(
+            &mut self,
+            _: &View,
+            _: &PendingJob,
+            _: &cohabit_policy::FreeNodes<'_>,
+        ) -> Result<Proposal, Shortage> {
             unreachable!("no test asks for it")
         }
 

@@ -57,6 +57,7 @@ mod plan;
 mod policies;
 mod policy;
 mod queue;
+mod reclaim;
 mod sensitivity;
 mod sharing;
 mod tetris;

@@ -12,6 +12,13 @@ pub struct Plan {
     pub wake: Option<Time>,
 }
 
+impl Plan {
+    /// The policy wants to be asked again at this time at the latest.
+    pub(crate) fn wake_at(&mut self, at: Time) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+}
+
 /// One action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,6 +41,13 @@ pub enum Action {
     },
     /// Stop a running job by its stop sequence and queue it again.
     Preempt {
+        /// The job.
+        job: JobId,
+        /// Why, for the job's history.
+        why: String,
+    },
+    /// The same because its devices are due to somebody else by fair share.
+    Reclaim {
         /// The job.
         job: JobId,
         /// Why, for the job's history.

@@ -7,7 +7,8 @@ use cohabit_types::Span;
 use crate::interference::InterferenceContext;
 use crate::maifs::Agents;
 use crate::{
-    JobFeatures, PendingJob, PendingReason, Plan, Proposal, SensitivityProfiles, Shortage, View, ViewChange,
+    FreeNodes, JobFeatures, PendingJob, PendingReason, Plan, Proposal, SensitivityProfiles, Shortage, View,
+    ViewChange,
 };
 
 /// A job that ended, in whatever way.
@@ -43,7 +44,20 @@ pub trait Policy: Send {
     ///
     /// # Errors
     /// The resource that is short.
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        self.dry_run_on(view, job, &FreeNodes::new(&view.nodes))
+    }
+
+    /// The same if so much of the nodes of the view were free.
+    ///
+    /// # Errors
+    /// The resource that is short.
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage>;
 
     /// Learns from jobs that ended before the policy was created, in the order of their ends. It comes before
     /// the first changes, and only helps: a policy must plan without it.

@@ -230,6 +230,7 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
         | StopReason::Requeued
         | StopReason::GangBroken
         | StopReason::Preempted
+        | StopReason::Reclaimed
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::MpsFault

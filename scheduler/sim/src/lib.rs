@@ -50,6 +50,7 @@ mod process;
 mod program;
 mod random;
 mod random_agents;
+mod reclaim_checks;
 mod recorder;
 mod reference;
 mod run;

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_policy::{Action, FreeNodes, NodeView, PendingJob, Plan, RunPhase, RunningJob, View};
-use cohabit_types::{JobId, Span, Time};
+use cohabit_types::{HeldFor, JobId, Span, Time};
+
+use crate::reclaim_checks::ReclaimChecks;
 
 /// How a plan says that it stops a job for another, and that a job had waited too long.
 const FOR_ANOTHER: &str = "makes room for job";
@@ -42,6 +44,7 @@ pub(crate) struct OrderChecks {
     /// Whether the plan that comes next is the policy's.
     is_by_policy: bool,
     asked: Asked,
+    reclaims: ReclaimChecks,
 }
 
 /// Whether the policy has to be asked again by and by.
@@ -80,6 +83,7 @@ impl OrderChecks {
             in_lane: BTreeMap::new(),
             is_by_policy: false,
             asked: Asked::Enough,
+            reclaims: ReclaimChecks::default(),
         }
     }
 
@@ -87,6 +91,7 @@ impl OrderChecks {
     pub(crate) fn restart(&mut self) {
         self.overdue_starts.clear();
         self.in_lane.clear();
+        self.reclaims = ReclaimChecks::default();
         self.asked = Asked::Enough;
     }
 
@@ -105,10 +110,17 @@ impl OrderChecks {
                 Action::Place { job, why, .. } if why.starts_with(OVERDUE) => {
                     self.overdue_starts.insert(*job);
                 }
-                Action::Preempt { .. } | Action::Place { .. } | Action::Allot { .. } => {}
+                Action::Preempt { .. }
+                | Action::Reclaim { .. }
+                | Action::Place { .. }
+                | Action::Allot { .. } => {}
             }
         }
-        self.quantum.map_or(Ok(()), |_| check_idle(view, plan))
+        self.reclaims.check_plan(view, plan)?;
+        match self.quantum {
+            Some(_) if !self.reclaims.keep_room() => check_idle(view, plan),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// A job that started because it had waited too long stays in the lane as long as it runs.
@@ -195,13 +207,16 @@ fn check_idle(view: &View, plan: &Plan) -> Result<(), String> {
                 free.take_as_resident(*job, &view.pending[job].demand, placement);
             }
             // What is free may be kept together with what a stopped job, or a smaller one, leaves.
-            Action::Preempt { .. } | Action::Allot { .. } => return Ok(()),
+            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => return Ok(()),
         }
     }
     if keeps_room(view) {
         return Ok(());
     }
+    // What is lent only to jobs that can be given back may be idle beside others.
+    let may_wait = |job: &&PendingJob| job.demand.held_for == HeldFor::Unlimited;
     let waiting = view.pending.values().filter(|job| !plan.actions.iter().any(|it| starts(it, job.id)));
+    let waiting = waiting.filter(|job| !may_wait(job));
     let mut idle = waiting.filter(|job| free.nodes().any(|node| has_idle_device(node, job)));
     idle.next().map_or(Ok(()), |job| Err(format!("job {} waits although it fits an idle device", job.id)))
 }

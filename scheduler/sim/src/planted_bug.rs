@@ -18,6 +18,10 @@ pub enum PlantedBug {
     UnwillingVictim,
     /// A plan stops a job for another although it was started because it had waited too long.
     LaneVictim,
+    /// A plan reclaims a job of a user who holds no more than is due to them.
+    VictimBelowPart,
+    /// A restarted head believes that a user holds more than their jobs do.
+    DoubleCharge,
     /// The policy does not know how long a job has to run before it may be stopped.
     IgnoredQuantum,
     /// The policy is not told that a job which has run waits again.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cohabit_scheduler_core::Config;
-use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
+use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, ShareTable, Span, Time};
 
 use cohabit_policy::SensitivityProfiles;
 use cohabit_policy::interference::InterferenceContext;
@@ -106,6 +106,8 @@ pub enum ExternalEvent {
     Hostile(HostileRequest),
     /// A worker that lies joins, and is lost again.
     Impostor(Lie),
+    /// Divides the cluster by this table from now on.
+    ApplyShares(Box<ShareTable>),
     /// Drains a node: it gets no new jobs.
     Drain(usize),
     /// Resumes a drained node.
@@ -368,6 +370,7 @@ impl ExternalEvent {
             | ExternalEvent::Hostile(_)
             | ExternalEvent::Impostor(_)
             | ExternalEvent::Drain(_)
+            | ExternalEvent::ApplyShares(_)
             | ExternalEvent::Resume(_) => None,
         }
     }

@@ -172,6 +172,7 @@ const fn urgency(why: StopReason) -> Urgency {
         | StopReason::Requeued
         | StopReason::GangBroken
         | StopReason::Preempted
+        | StopReason::Reclaimed
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::Unenforced

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use cohabit_client::types::{
-    Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, StallAction, WarningSignal,
+    Array, Bytes, GpuRequest, LaunchMode, Qos, Slowdown, Span, StallAction, WarningSignal,
 };
 
 use crate::completion;
@@ -95,6 +95,13 @@ pub(crate) struct JobArguments {
     /// Priority; jobs with a higher number start earlier [default: 0]
     #[arg(help_heading = ORDER, long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
+    /// When the job's turn comes: low starts where nobody else wants the place and costs half; high comes
+    /// sooner and costs twice as much [default: normal]
+    #[arg(help_heading = ORDER, long, value_name = "LEVEL", value_enum)]
+    pub(crate) qos: Option<QosArgument>,
+    /// Refuse the job unless this is the project of its user
+    #[arg(help_heading = ORDER, long, value_name = "NAME")]
+    pub(crate) project: Option<String>,
     /// Earliest start time: now+1h, 08:00, 2026-11-22T08:00:00Z
     #[arg(help_heading = ORDER, long, value_name = "TIME", value_parser = values::parse_begin)]
     pub(crate) begin: Option<BeginTime>,
@@ -133,7 +140,7 @@ pub(crate) struct JobArguments {
     #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::parse_stop_signal)]
     pub(crate) stop_signal: Option<WarningSignal>,
     /// Allow the scheduler to stop the job for a more urgent one and continue it later from its checkpoint
-    /// [default: only with --stop-signal]
+    /// [default: only with --stop-signal or --qos low]
     #[arg(help_heading = STOPPING, long, overrides_with = "no_preemptible")]
     pub(crate) preemptible: bool,
     /// Never stop the job for a more urgent one, even with --stop-signal
@@ -183,9 +190,11 @@ impl JobArguments {
         self.gpus.is_some() || self.gpus_per_node.is_some()
     }
 
-    /// Whether the scheduler may stop the job: as the flags say, or else if it asks for a warning signal.
+    /// Whether the scheduler may stop the job: as the flags say, or else if it asks for a warning signal, or
+    /// only for places that nobody else wants.
     pub(crate) const fn is_preemptible(&self) -> bool {
-        self.preemptible || (self.stop_signal.is_some() && !self.no_preemptible)
+        let is_implied = self.stop_signal.is_some() || matches!(self.qos, Some(QosArgument::Low));
+        self.preemptible || (is_implied && !self.no_preemptible)
     }
 }
 
@@ -205,6 +214,27 @@ impl SnapshotArgument {
     pub(crate) fn parse(text: &str) -> Result<SnapshotArgument, String> {
         SnapshotArgument::from_str(text, false)
             .map_err(|_| format!("'{text}' is none of the choices: write git, all or no"))
+    }
+}
+
+/// When a job's turn comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QosArgument {
+    /// Where nobody else wants the place
+    Low,
+    /// In its user's turn
+    Normal,
+    /// Sooner than its user's turn
+    High,
+}
+
+impl From<QosArgument> for Qos {
+    fn from(word: QosArgument) -> Qos {
+        match word {
+            QosArgument::Low => Qos::Low,
+            QosArgument::Normal => Qos::Normal,
+            QosArgument::High => Qos::High,
+        }
     }
 }
 

@@ -15,7 +15,9 @@ impl From<Refusal> for CommandError {
             RefusalCode::WrongState => CommandErrorKind::Impossible("wrong_state"),
             RefusalCode::NotFound => CommandErrorKind::NotFound,
             RefusalCode::NotAllowed => CommandErrorKind::NotAllowed,
-            RefusalCode::Unavailable | RefusalCode::StorageFailed => CommandErrorKind::TryLater,
+            RefusalCode::Unavailable | RefusalCode::StorageFailed | RefusalCode::Limit => {
+                CommandErrorKind::TryLater
+            }
             RefusalCode::Internal => CommandErrorKind::Internal,
         };
         CommandError::new(kind, refusal.message)

@@ -88,6 +88,7 @@ pub(super) const fn describe_refusal(code: RefusalCode) -> (StatusCode, &'static
         RefusalCode::NotFound => (StatusCode::NOT_FOUND, "Not found"),
         RefusalCode::NotAllowed => (StatusCode::FORBIDDEN, "Not allowed"),
         RefusalCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Not possible now"),
+        RefusalCode::Limit => (StatusCode::TOO_MANY_REQUESTS, "Too much at once"),
         RefusalCode::Internal | RefusalCode::StorageFailed => {
             (StatusCode::BAD_GATEWAY, "The head has failed")
         }

@@ -454,7 +454,7 @@ impl From<types::StopReason> for StopReason {
             types::StopReason::TimeLimit => StopReason::TimeLimit,
             types::StopReason::Requeued | types::StopReason::Stalled => StopReason::Requeued,
             types::StopReason::GangBroken => StopReason::GangBroken,
-            types::StopReason::Preempted => StopReason::Preempted,
+            types::StopReason::Preempted | types::StopReason::Reclaimed => StopReason::Preempted,
             types::StopReason::Superseded => StopReason::Superseded,
             types::StopReason::Orphaned => StopReason::Orphaned,
             types::StopReason::MpsFault => StopReason::MpsFault,
@@ -494,7 +494,8 @@ mod tests {
         let cancelled = [types::StopReason::Killed, types::StopReason::ApplicationEnded];
         assert_eq!(cancelled.map(StopReason::from), [StopReason::Cancelled; 2]);
         assert_eq!(StopReason::from(types::StopReason::Stalled), StopReason::Requeued);
-        let newer = [&cancelled[..], &[types::StopReason::Stalled]].concat();
+        assert_eq!(StopReason::from(types::StopReason::Reclaimed), StopReason::Preempted);
+        let newer = [&cancelled[..], &[types::StopReason::Stalled, types::StopReason::Reclaimed]].concat();
         for why in types::StopReason::ALL.into_iter().filter(|why| !newer.contains(why)) {
             assert_eq!(types::StopReason::from(StopReason::from(why)), why);
         }

@@ -154,6 +154,8 @@ impl From<JobSpec> for types::JobSpec {
             entries: Vec::new(),
             notify: Vec::new(),
             input: types::JobInput::default(),
+            qos: types::Qos::default(),
+            project: None,
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -192,6 +194,8 @@ impl From<types::JobSpec> for JobSpec {
             entries: _,
             notify: _,
             input: _,
+            qos: _,
+            project: _,
             ..
         } = spec;
         JobSpec {
@@ -347,7 +351,8 @@ mod tests {
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
-                        partition, entries, messages or input, no checkpoints elsewhere, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 14, "{left_out}");
+                        partition, entries, messages, input or project, its quality of \
+                        service, no checkpoints elsewhere, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 16, "{left_out}");
     }
 }

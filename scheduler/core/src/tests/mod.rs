@@ -26,6 +26,7 @@ mod replay;
 mod requests;
 mod restored_backup;
 mod running_limit;
+mod share_limits;
 mod shares;
 mod stalls;
 mod time_slices;

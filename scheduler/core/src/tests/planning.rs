@@ -101,6 +101,22 @@ fn a_preempted_job_is_stopped_and_queued_again() {
     assert_eq!(test.record(id).attempt, 2, "first come, first served");
 }
 
+#[test]
+fn a_reclaimed_job_waits_again_uses_no_retry_and_is_left_alone_after_three_times() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(JobSpec { preemptible: true, ..gpus(1) });
+    for attempt in 1..=3 {
+        let ticket = unplanned(&mut test, vec![gpus(1)]);
+        answer(&mut test, ticket, vec![Action::Reclaim { job: id, why: "a test".into() }]);
+        assert_eq!(test.state(id), JobState::Completing);
+        test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Reclaimed));
+        assert_eq!(test.record(id).attempt, attempt + 1, "first come, first served");
+    }
+    let running = &test.head.view(test.now).running[&id];
+    assert_eq!(running.reclaimable_from, test.now + Span::from_secs(86_400));
+    assert_eq!(test.record(id).attempts[0].stopped, Some(StopReason::Reclaimed));
+}
+
 /// The request for a plan that this event causes.
 fn asks(test: &mut TestHead, after: Span, event: Event) -> Option<PlanRequestId> {
     test.now += after;

@@ -179,8 +179,7 @@ fn a_plan_that_starts_more_than_allowed_is_cut() {
     let request = test.head.open_plan_request.unwrap();
     test.event(Event::Planned(request, Plan { actions, ..Plan::default() }));
     assert_eq!(states(&test, &[job(1), job(2)]), [JobState::Running, JobState::Pending]);
-    let dropped =
-        JobEventKind::PlanDropped("its user already runs as many jobs as max-running-jobs allows".into());
+    let dropped = JobEventKind::PlanDropped("its user runs 1 job, and max-running-jobs allows 1".into());
     assert!(test.head.job_history(job(2)).iter().any(|event| event.kind == dropped));
 }
 

@@ -34,6 +34,7 @@ fn project(weight: u32, guaranteed: u64, users: &[&str]) -> ShareProject {
         weight,
         guaranteed,
         users: users.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
+        ..ShareProject::default()
     }
 }
 

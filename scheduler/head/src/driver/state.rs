@@ -72,6 +72,8 @@ pub(crate) struct Driver {
     /// What is in the batch and in the commit in progress, by user.
     pub(super) queued_usage: QueuedUsage,
     pub(super) submit_rates: Rates<String>,
+    /// The same by the minute, for the limit in the table of shares.
+    pub(super) minute_rates: Rates<String>,
     /// How many jobs each user changes, members of arrays one by one.
     pub(super) change_rates: Rates<String>,
     pub(super) durability: Durability,
@@ -104,6 +106,7 @@ impl Driver {
             batch: Batch::default(),
             queued_usage: QueuedUsage::default(),
             submit_rates: Rates::default(),
+            minute_rates: Rates::default(),
             change_rates: Rates::default(),
             durability: Durability::default(),
             state_check: StateCheck::default(),

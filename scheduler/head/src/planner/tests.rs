@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use cohabit_policy::{PendingJob, PendingReason, Policy, Proposal, Shortage};
+use cohabit_policy::{FreeNodes, PendingJob, PendingReason, Policy, Proposal, Shortage};
 
 use super::*;
 use crate::test_kit::{at, pending_view};
@@ -43,7 +43,7 @@ impl Policy for ScriptedPolicy {
         }
     }
 
-    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run_on(&mut self, _: &View, _: &PendingJob, _: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         unreachable!("no test asks for it")
     }
 }

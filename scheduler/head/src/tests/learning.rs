@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use cohabit_policy::interference::{ColocationSet, GpuKind, InterferenceContext, SetMember};
-use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
+use cohabit_policy::{
+    FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange,
+};
 use cohabit_types::{
     Bytes, Device, DeviceId, DeviceKind, GpuRequest, Inventory, JobId, JobSpec, ModelDescription, Outcome,
     RefusalCode, Report, Share, SharingStrategy,
@@ -47,7 +49,7 @@ impl Policy for ReportingPolicy {
         fifo_plan(view)
     }
 
-    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run_on(&mut self, _: &View, _: &PendingJob, _: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         unreachable!("no test asks for it")
     }
 

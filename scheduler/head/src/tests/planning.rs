@@ -4,7 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
+use cohabit_policy::{
+    FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange,
+};
 use cohabit_types::{JobId, Outcome};
 
 use crate::test_kit::cluster::{TestClient, TestHead, policy};
@@ -26,7 +28,7 @@ impl Policy for HangingPolicy {
         Plan::default()
     }
 
-    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run_on(&mut self, _: &View, _: &PendingJob, _: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         unreachable!("no test asks for it")
     }
 }
@@ -54,7 +56,7 @@ impl Policy for PanickingPolicy {
         fifo_plan(view)
     }
 
-    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run_on(&mut self, _: &View, _: &PendingJob, _: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         unreachable!("no test asks for it")
     }
 }

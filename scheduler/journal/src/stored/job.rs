@@ -62,6 +62,22 @@ pub(crate) struct StoredJobSpec {
     notify: Vec<types::NotifyRequest>,
     #[serde(with = "As::<StoredJobInput>", default, skip_serializing_if = "is_empty_input")]
     input: types::JobInput,
+    #[serde(with = "As::<StoredQos>", default, skip_serializing_if = "is_normal")]
+    qos: types::Qos,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Qos", rename_all = "lowercase")]
+pub(crate) enum StoredQos {
+    Low,
+    Normal,
+    High,
+}
+
+fn is_normal(qos: &types::Qos) -> bool {
+    *qos == types::Qos::Normal
 }
 
 #[derive(Serialize, Deserialize)]
@@ -172,6 +188,8 @@ pub(crate) struct StoredDemand {
     node: Option<types::NodeId>,
     #[serde(skip)]
     spans_nodes: bool,
+    #[serde(skip)]
+    held_for: types::HeldFor,
 }
 
 const fn one() -> u32 {
@@ -299,6 +317,7 @@ pub(crate) struct StoredWarningSignal {
 
 shape_of! {
     StoredJobInput => types::JobInput,
+    StoredQos => types::Qos,
     StoredCodeSnapshot => types::CodeSnapshot,
     StoredJobSpec => types::JobSpec,
     StoredEntrypoint => types::Entrypoint,

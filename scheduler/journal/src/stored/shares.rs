@@ -18,6 +18,53 @@ pub(crate) struct StoredShareTable {
     prices: BTreeMap<String, u32>,
     #[serde(with = "As::<BTreeMap<Same, StoredShareProject>>")]
     projects: BTreeMap<String, types::ShareProject>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    open_part: u32,
+    #[serde(default = "usual_keep_for", skip_serializing_if = "is_usual_keep_for")]
+    keep_for: Span,
+    #[serde(with = "As::<StoredUserLimits>", default, skip_serializing_if = "is_usual")]
+    user: types::UserLimits,
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}
+
+fn usual_keep_for() -> Span {
+    types::ShareTable::default().keep_for
+}
+
+fn is_usual_keep_for(span: &Span) -> bool {
+    *span == usual_keep_for()
+}
+
+fn is_usual(limits: &types::UserLimits) -> bool {
+    *limits == types::UserLimits::default()
+}
+
+fn is_unlimited(limits: &types::RunningLimits) -> bool {
+    limits.is_unlimited()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::UserLimits")]
+pub(crate) struct StoredUserLimits {
+    #[serde(with = "As::<StoredRunningLimits>", default, skip_serializing_if = "is_unlimited")]
+    running: types::RunningLimits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queued_jobs: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    submits_per_minute: Option<u32>,
+    high_gpu_hours: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::RunningLimits")]
+pub(crate) struct StoredRunningLimits {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gpus: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jobs: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -26,12 +73,22 @@ pub(crate) struct StoredShareProject {
     weight: u32,
     guaranteed: u64,
     users: BTreeSet<String>,
+    #[serde(with = "As::<StoredRunningLimits>", default, skip_serializing_if = "is_unlimited")]
+    running: types::RunningLimits,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "RecentUse")]
 pub(crate) struct StoredRecentUse {
     held: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    low: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    high: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    high_used: u128,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    fixed: u64,
     used: u128,
     at: Time,
 }
@@ -62,5 +119,7 @@ impl<'de> DeserializeAs<'de, ShareBook> for StoredShareBook {
 shape_of! {
     StoredShareTable => types::ShareTable,
     StoredShareProject => types::ShareProject,
+    StoredUserLimits => types::UserLimits,
+    StoredRunningLimits => types::RunningLimits,
     StoredRecentUse => RecentUse,
 }

@@ -80,6 +80,7 @@ pub(crate) enum StoredStopReason {
     Killed,
     ApplicationEnded,
     Stalled,
+    Reclaimed,
 }
 
 shape_of! {

@@ -15,7 +15,9 @@ use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
 use crate::queue::pending_reasons::explain_wait;
 use crate::queue::virtual_srpt_machine::VirtualJob;
-use crate::{PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange};
+use crate::{
+    FreeNodes, PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange,
+};
 
 /// The policy. Its placer's proposals say how much slower a placement is than the best one.
 #[derive(Debug, Clone)]
@@ -135,8 +137,13 @@ impl<P: Placer> Policy for ASrpt<P> {
         reasons
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

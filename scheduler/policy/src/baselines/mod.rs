@@ -8,7 +8,6 @@
 mod attained_service;
 mod least_attained;
 mod preemptive;
-mod releasable_devices;
 mod shortest_first;
 mod shortest_remaining;
 mod urgency;

@@ -210,7 +210,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         let view = draft.view;
         let may_stop = |other: &RunningJob| {
             let amount = wanted(&other.demand);
-            turns.is_none_or(|it| it.may_displace(entry.party, view.party(&other.traits), amount))
+            turns.is_none_or(|it| it.may_displace(entry.line, view.line(&other.traits), amount))
         };
         let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view, may_stop) else {
             return RoomSearch::None;
@@ -314,8 +314,13 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
         )
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -5,13 +5,10 @@
 //! urgent is not decided here.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use cohabit_types::{Demand, JobId, Time};
 
-use super::releasable_devices::ReleasableDevices;
-use crate::queue::PriorityKey;
-use crate::queue::fit_tracker::FitTracker;
+use crate::queue::{PriorityKey, VictimSelection};
 use crate::{FreeNodes, RunningJob, View};
 
 /// What ranks a job against running ones: its priority, then its urgency.
@@ -59,7 +56,7 @@ impl Victims {
         let less_urgent = |it: &&PreemptionCandidate| rank(it.key) > ahead;
         let mut selection = VictimSelection::new(demand, free);
         for candidate in self.preemption_candidates.iter().rev().take_while(less_urgent) {
-            if selection.fit.fits() {
+            if selection.fits() {
                 break;
             }
             if !may_stop(&view.running[&candidate.job]) {
@@ -77,60 +74,5 @@ impl Victims {
         let (chosen, free) = selection.drop_needless()?;
         self.preemption_candidates.retain(|candidate| !chosen.contains(&candidate.job));
         Some((chosen, free))
-    }
-}
-
-/// The jobs that have to stop, as far as they are found.
-struct VictimSelection<'f, 'v> {
-    fit: FitTracker<'f>,
-    releasable: ReleasableDevices,
-    tried: usize,
-    /// In the order in which they were tried, which is that of their urgency.
-    chosen: BTreeMap<usize, &'v RunningJob>,
-    /// Jobs whose end helps only if more jobs on their nodes end.
-    useless: Vec<(usize, &'v RunningJob)>,
-}
-
-impl<'f, 'v> VictimSelection<'f, 'v> {
-    fn new(demand: &Demand, free: &FreeNodes<'f>) -> VictimSelection<'f, 'v> {
-        VictimSelection {
-            fit: FitTracker::new(free.clone(), *demand),
-            releasable: ReleasableDevices::new(demand, free),
-            tried: 0,
-            chosen: BTreeMap::new(),
-            useless: Vec::new(),
-        }
-    }
-
-    /// Adds the next job, and with it those whose end helps now.
-    fn add(&mut self, job: &'v RunningJob, free: &FreeNodes<'_>) {
-        self.releasable.count(&job.placement, free);
-        self.useless.push((self.tried, job));
-        self.tried += 1;
-        if self.releasable.helps(&job.placement, free) {
-            for (order, job) in
-                self.useless.extract_if(.., |(_, job)| self.releasable.helps(&job.placement, free))
-            {
-                self.fit.give_back(&job.demand, &job.placement);
-                self.chosen.insert(order, job);
-            }
-        }
-    }
-
-    /// Drops the jobs that are not needed, the more urgent first; `None` if all together are not enough.
-    fn drop_needless(mut self) -> Option<(Vec<JobId>, FreeNodes<'f>)> {
-        if !self.fit.fits() {
-            return None;
-        }
-        let mut stopped = Vec::new();
-        for job in self.chosen.into_values().rev() {
-            self.fit.take(&job.demand, &job.placement);
-            if !self.fit.fits() {
-                self.fit.give_back(&job.demand, &job.placement);
-                stopped.push(job.id);
-            }
-        }
-        stopped.reverse();
-        Some((stopped, self.fit.into_free()))
     }
 }

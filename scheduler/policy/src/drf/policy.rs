@@ -130,8 +130,13 @@ impl Policy for Drf {
         reasons
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -122,7 +122,9 @@ fn jobs_share_gpus_as_under_first_fit_sharing() {
     let plan = plan_of(&view);
     let devices = plan.actions.iter().map(|action| match action {
         Action::Place { placement: Placement { parts, .. }, .. } => parts[0].devices[0].to_string(),
-        Action::Preempt { .. } | Action::Allot { .. } => panic!("no job is stopped or changed"),
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+            panic!("no job is stopped or changed")
+        }
     });
     assert_eq!(devices.collect::<Vec<_>>(), ["gpu-0"; 3]);
 }

@@ -72,7 +72,8 @@ pub fn work_time(record: &JobRecord) -> Option<Span> {
     let mut attempts = record.attempts.iter().rev();
     let held = |attempt: &AttemptRecord| Some(attempt.ended_at?.since(attempt.started_at).as_secs_f64());
     let last = held(attempts.next()?)?;
-    let continued = attempts.take_while(|attempt| attempt.stopped == Some(StopReason::Preempted));
+    let was_preempted = |why| matches!(why, StopReason::Preempted | StopReason::Reclaimed);
+    let continued = attempts.take_while(|attempt| attempt.stopped.is_some_and(was_preempted));
     let held: f64 = last + continued.filter_map(held).sum::<f64>();
     let predicted = record.predicted.as_ref().and_then(|it| it.slowdown);
     let slowdown = record.slowdown_measured.or(predicted).map_or(1.0, Slowdown::as_f64);

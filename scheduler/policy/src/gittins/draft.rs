@@ -333,7 +333,7 @@ impl<'v, 's> Draft<'v, 's> {
         }
         let rank = precedence.rank();
         let (demand, priority, devices) = (&job.demand, job.priority, job.devices());
-        let newcomer = Newcomer { demand, priority, rank, devices, party: job.party, turns };
+        let newcomer = Newcomer { demand, priority, rank, devices, line: job.line, turns };
         let candidates = self.candidates();
         if !candidates.has_less_urgent(job.priority, rank) {
             return false;

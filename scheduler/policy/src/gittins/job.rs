@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_fair_share::Party;
+use cohabit_fair_share::{Line, Party};
 use cohabit_types::{Demand, JobId, Time};
 
 use super::beliefs::Evidence;
@@ -18,8 +18,8 @@ const LEAST_DEVICES: f64 = 0.001;
 #[derive(Debug, Clone)]
 pub(super) struct OrderedJob {
     pub(super) id: JobId,
-    /// Its user, where users take turns.
-    pub(super) party: Party,
+    /// The jobs of its user with which its turn comes, where users take turns.
+    pub(super) line: Line,
     pub(super) priority: i32,
     pub(super) submitted_at: Time,
     pub(super) demand: Demand,
@@ -63,6 +63,11 @@ pub(super) struct JobRank {
 }
 
 impl OrderedJob {
+    /// Its user, where users take turns.
+    pub(super) const fn party(&self) -> Party {
+        self.line.party
+    }
+
     /// The devices that it takes, at least a small part of one.
     pub(super) fn devices(&self) -> f64 {
         (self.profile.milli as f64 / 1_000.0).max(LEAST_DEVICES)

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_fair_share::wanted;
 use cohabit_types::{JobId, ReasonCode, Span, Time};
 
 use super::OrderOptions;
@@ -143,7 +142,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
             if !lane.has_more_than(committed) {
                 break;
             }
-            if users.as_ref().is_some_and(|users| users.holds_its_part(job.party)) {
+            if users.as_ref().is_some_and(|users| users.waits_for_others(job.party(), &job.demand)) {
                 continue;
             }
             let before = draft.plan.actions.len();
@@ -152,7 +151,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                 committed += state.expected_device_seconds(job);
                 done.insert(job.id);
                 if let Some(users) = &mut users {
-                    users.take(job.party, wanted(&job.demand));
+                    users.start(job.party(), &job.demand);
                     note_stops(users, &draft.plan.actions[before..], view);
                 }
             }
@@ -178,12 +177,12 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                     continue;
                 };
                 if !draft.may_go_on(job.priority, entry.rank.value) {
-                    walk.close_party();
+                    walk.close_line();
                     continue 'queue;
                 }
                 let pending = &view.pending[&member];
                 let could_hold = || draft.could_hold(&job.demand);
-                let kept_until = kept_room.until(pending, walk.turns(), job.party, view.now, could_hold);
+                let kept_until = kept_room.until(pending, walk.turns(), job.party(), view.now, could_hold);
                 let rank = entry.rank.value;
                 let precedence =
                     kept_until.map_or(Precedence::Rank(rank), |until| Precedence::Next(rank, until));
@@ -269,8 +268,13 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         self.state.recall(ended);
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

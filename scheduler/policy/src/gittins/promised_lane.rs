@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_fair_share::{Turns, wanted};
+use cohabit_fair_share::Turns;
 use cohabit_types::{JobId, Share};
 
 use super::draft::{Draft, Precedence, TurnOutcome};
@@ -57,7 +57,9 @@ pub(super) fn fill(
             continue;
         }
         // Whoever holds what they are entitled to waits for others, however long that takes.
-        if running.is_none() && users.as_ref().is_some_and(|users| users.holds_its_part(job.party)) {
+        if running.is_none()
+            && users.as_ref().is_some_and(|users| users.waits_for_others(job.party(), &job.demand))
+        {
             continue;
         }
         // A lane that is smaller than the job has room for it alone.
@@ -76,7 +78,7 @@ pub(super) fn fill(
                     TurnOutcome::HoldsOut(_) | TurnOutcome::Passed => break,
                 };
                 if let Some(users) = users {
-                    users.take(job.party, wanted(&job.demand));
+                    users.start(job.party(), &job.demand);
                     note_stops(users, &draft.plan.actions[before..], view);
                 }
                 starts

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use cohabit_fair_share::Party;
+use cohabit_fair_share::Line;
 use cohabit_types::{JobId, Span, Time};
 
 use super::OrderOptions;
@@ -174,7 +174,7 @@ impl OrderState {
         };
         let mut ordered = match before {
             Some(known) => known,
-            None => self.meet_pending(job, view.party(&job.traits), placer),
+            None => self.meet_pending(job, view.line(&job.traits), placer),
         };
         ordered.priority = job.priority;
         ordered.attained = job.attained;
@@ -195,11 +195,11 @@ impl OrderState {
     }
 
     /// A job that was never seen.
-    fn meet_pending(&mut self, job: &PendingJob, party: Party, placer: &mut impl Placer) -> OrderedJob {
+    fn meet_pending(&mut self, job: &PendingJob, line: Line, placer: &mut impl Placer) -> OrderedJob {
         let profile = placer.profile(&job.demand, &job.traits);
         let mut ordered = OrderedJob {
             id: job.id,
-            party,
+            line,
             priority: job.priority,
             submitted_at: job.submitted_at,
             demand: job.demand,
@@ -223,8 +223,8 @@ impl OrderState {
     }
 
     /// A running job that was never seen.
-    fn meet_running(&mut self, job: &RunningJob, party: Party, placer: &mut impl Placer) -> OrderedJob {
-        let ordered = self.meet_pending(&pending_before(job), party, placer);
+    fn meet_running(&mut self, job: &RunningJob, line: Line, placer: &mut impl Placer) -> OrderedJob {
+        let ordered = self.meet_pending(&pending_before(job), line, placer);
         if let Some(exclusive) = &mut self.exclusive {
             let milli = job.demand.total_milli().next_multiple_of(1_000);
             let key = (Reverse(job.priority), 0, job.submitted_at);
@@ -240,7 +240,7 @@ impl OrderState {
             None => match self.waiting.remove(job.id) {
                 Some(ordered) => (ordered, false),
                 // Only after a restart of the head: otherwise a running job was pending before.
-                None => (self.meet_running(job, view.party(&job.traits), placer), false),
+                None => (self.meet_running(job, view.line(&job.traits), placer), false),
             },
         };
         (ordered.priority, ordered.attained) = (job.priority, job.attained);

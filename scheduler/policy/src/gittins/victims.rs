@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_fair_share::{Party, Turns, wanted};
+use cohabit_fair_share::{Line, Turns, wanted};
 use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
@@ -23,8 +23,8 @@ struct Candidate<'v> {
     devices: f64,
     /// What stopping it costs, in seconds.
     cost: f64,
-    /// Its user, where users take turns.
-    party: Party,
+    /// The jobs of its user with which its turn comes, where users take turns.
+    line: Line,
 }
 
 /// The running jobs that may be stopped, the least urgent first.
@@ -45,7 +45,7 @@ pub(super) struct Newcomer<'d> {
     pub(super) priority: i32,
     pub(super) rank: f64,
     pub(super) devices: f64,
-    pub(super) party: Party,
+    pub(super) line: Line,
     /// Whose turn it is, where users take turns.
     pub(super) turns: Option<&'d Turns>,
 }
@@ -69,8 +69,8 @@ impl<'v> Candidates<'v> {
     ) -> Candidates<'v> {
         let candidate = |(entry, cost): (&RunningEntry, f64)| {
             let job = view.running.get(&entry.job.id)?;
-            let (rank, devices, party) = (entry.rank.value, entry.job.devices(), entry.job.party);
-            Some(Candidate { job, rank, devices, cost, party })
+            let (rank, devices, line) = (entry.rank.value, entry.job.devices(), entry.job.line);
+            Some(Candidate { job, rank, devices, cost, line })
         };
         let mut all: Vec<Candidate<'v>> = running.filter_map(candidate).collect();
         all.sort_by(|one, other| {
@@ -101,11 +101,10 @@ impl<'v> Candidates<'v> {
         let candidate = &self.all[index];
         let price = newcomer.rank + candidate.cost * newcomer.devices;
         let (own, others) = (candidate.job.priority, newcomer.priority);
-        let may_displace = |turns: &Turns| {
-            turns.may_displace(newcomer.party, candidate.party, wanted(&candidate.job.demand))
-        };
+        let may_displace =
+            |turns: &Turns| turns.may_displace(newcomer.line, candidate.line, wanted(&candidate.job.demand));
         // Where users take turns, priorities order the jobs of one user.
-        let is_comparable = newcomer.turns.is_none() || newcomer.party == candidate.party;
+        let is_comparable = newcomer.turns.is_none() || newcomer.line.party == candidate.line.party;
         let is_less_urgent = match is_comparable {
             true => own < others || own == others && candidate.rank > self.margin * price,
             false => candidate.rank > self.margin * price,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use cohabit_fair_share::Turns;
-use cohabit_types::{JobId, Span, Time};
+use cohabit_types::{JobId, Qos, Span, Time};
 
 use super::bins;
 use super::contexts::ContextId;
@@ -28,6 +28,7 @@ enum EntryKey {
         class_key: ClassKey,
         priority: i32,
         preemptible: bool,
+        qos: Qos,
         limit: Option<Span>,
         /// The bin of its estimated work time.
         estimated: Option<usize>,
@@ -90,7 +91,7 @@ impl WaitingJobs {
         };
         self.change_members(id, |members| members.insert((job.submitted_at, job.id)));
         self.without_devices += usize::from(job.profile.milli == 0);
-        self.demand.add(job.party, &job.demand);
+        self.demand.add(job.party(), &job.demand);
         self.entry_of.insert(job.id, id);
         self.jobs.insert(job.id, job);
         self.update(id, rank);
@@ -117,7 +118,7 @@ impl WaitingJobs {
     pub(super) fn remove(&mut self, job: JobId) -> Option<OrderedJob> {
         let removed = self.jobs.remove(&job)?;
         self.without_devices -= usize::from(removed.profile.milli == 0);
-        self.demand.remove(removed.party, &removed.demand);
+        self.demand.remove(removed.party(), &removed.demand);
         let id = self.entry_of.remove(&job)?;
         self.change_members(id, |members| members.remove(&(removed.submitted_at, job)));
         let entry = &self.entries[&id];
@@ -159,7 +160,7 @@ impl WaitingJobs {
         entry.rank = rank;
         let key = (Reverse(job.priority), u128::from(rank.value.to_bits()), job.submitted_at);
         if self.queue.key(first) != Some(key) {
-            let queued = QueuedJob { id: first, party: job.party, demand: job.demand };
+            let queued = QueuedJob { id: first, line: job.line, demand: job.demand };
             self.queue.insert(&queued, entry.class_key.clone(), key);
         }
         self.overdue.remove(&(entry.overdue_at, id));
@@ -237,6 +238,7 @@ impl EntryKey {
             class_key: job.class_key.clone(),
             priority: job.priority,
             preemptible: job.preemptible,
+            qos: job.line.qos,
             estimated: job.estimated.map(|it| bins::containing(it.seconds)),
             limit: job.limit.is_finite().then(|| Span::from_secs_f64(job.limit)),
         }

@@ -7,7 +7,8 @@ use crate::gittins::{GittinsOrder, OrderOptions};
 use crate::interference::InterferenceContext;
 use crate::sharing::SharedPlacer;
 use crate::{
-    EndedRun, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange,
+    EndedRun, FreeNodes, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View,
+    ViewChange,
 };
 
 /// The order by Gittins indices, and A-SRPT's mapping, on devices that are shared within the slowdown limits.
@@ -50,8 +51,13 @@ impl Policy for Hybrid {
         self.starts.recall(ended);
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        self.starts.dry_run(view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        self.starts.dry_run_on(view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -229,8 +229,13 @@ impl Policy for Maifs {
         self.waiting.shortest().filter_map(reason).collect()
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.gangs, view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.gangs, view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

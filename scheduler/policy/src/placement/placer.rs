@@ -129,10 +129,15 @@ impl Proposal {
     }
 }
 
-/// Where a job would go with what is free now, pending or not. A job that is not pending leaves no trace.
-pub(crate) fn dry_run(placer: &mut impl Placer, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+/// Where a job would go with what is free, pending or not. A job that is not pending leaves no trace.
+pub(crate) fn dry_run(
+    placer: &mut impl Placer,
+    view: &View,
+    job: &PendingJob,
+    free: &FreeNodes<'_>,
+) -> Result<Proposal, Shortage> {
     let profile = placer.profile(&job.demand, &job.traits);
-    let found = placer.place(job, &profile, &FreeNodes::new(&view.nodes));
+    let found = placer.place(job, &profile, free);
     if !view.pending.contains_key(&job.id) {
         placer.learn(view, &[ViewChange::Gone(job.id)]);
     }

@@ -19,6 +19,7 @@ use crate::gittins::GittinsOrder;
 use crate::interference::InterferenceContext;
 use crate::maifs::Maifs;
 use crate::mapping::{Selection, Toggle};
+use crate::reclaim::Reclaiming;
 use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
 use crate::tetris::Tetris;
 use crate::tune::Tuned;
@@ -135,6 +136,7 @@ pub fn parse_policy_with(
     };
     let tune = tunes(name, &mut parameters)?;
     parameters.finish()?;
+    let policy = Box::new(Reclaiming::new(policy));
     Ok(if tune { Box::new(Tuned::new(policy)) } else { policy })
 }
 

@@ -32,7 +32,7 @@ impl KeptRoom {
         could_hold: impl FnOnce() -> bool,
     ) -> Option<Time> {
         let is_wide = job.demand.total_devices() > 1;
-        let is_next = is_wide && turns.is_some_and(|turns| !turns.holds_its_part(party));
+        let is_next = is_wide && turns.is_some_and(|turns| !turns.waits_for_others(party, &job.demand));
         if !is_next || self.is_kept {
             return None;
         }
@@ -53,7 +53,7 @@ fn kept_for(waited: Span) -> Option<Span> {
 mod tests {
     use std::sync::Arc;
 
-    use cohabit_fair_share::FairShares;
+    use cohabit_fair_share::{FairShares, Line};
     use cohabit_types::ShareTable;
 
     use super::*;
@@ -74,7 +74,8 @@ mod tests {
         let party = shares.user("ada");
         let now = Time::EPOCH + Span::from_secs(7_200);
         let division = shares.divide(now, 16_000, |_| 90_000);
-        let turns = Turns::new(&shares, &division, shares.parties());
+        let turns =
+            Turns::new(&shares, &division, shares.parties().map(|party| Line { party, ..Line::default() }));
         let since = |minutes: u64| {
             let eligible_at = Time::EPOCH + Span::from_secs(7_200 - 60 * minutes);
             PendingJob { eligible_at, ..job(1, gpus(8)) }

@@ -5,6 +5,7 @@
 //! `expected_ends.rs`, `fit_tracker.rs` and `unplaceable.rs` are the parts of EASY backfill, which A-SRPT
 //! uses too. `virtual_srpt_machine.rs` is the single machine that tells when the turn of each job comes, as
 //! fast as all devices together (`capacity.rs`). `pending_reasons.rs` explains why jobs wait.
+//! `victim_selection.rs` and `releasable_devices.rs` find which running jobs have to stop for a demand.
 
 pub(crate) mod capacity;
 mod discipline;
@@ -15,8 +16,10 @@ mod kept_room;
 mod pending_queue;
 pub(crate) mod pending_reasons;
 mod queue_policy;
+mod releasable_devices;
 pub(crate) mod reservation;
 pub(crate) mod unplaceable;
+mod victim_selection;
 pub(crate) mod virtual_srpt_machine;
 mod waiting_demand;
 
@@ -24,4 +27,5 @@ pub(crate) use discipline::Discipline;
 pub(crate) use kept_room::KeptRoom;
 pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry, QueuedJob, note_stops};
 pub(crate) use queue_policy::{Fifo, JobOrder, QueuePolicy};
+pub(crate) use victim_selection::VictimSelection;
 pub(crate) use waiting_demand::WaitingDemand;

@@ -1,4 +1,5 @@
-//! Pending jobs in order, grouped into classes that need the same, and into those of each user.
+//! Pending jobs in order, grouped into classes that need the same, and into
+//! the lines of each user.
 //!
 //! Where one job does not fit, no other job of its class does, so a walk through the queue closes the class
 //! and skips the rest of it: its cost grows with the classes and with the jobs that start, not with the jobs
@@ -10,7 +11,7 @@ use std::ops::Bound;
 
 use std::cmp::Reverse;
 
-use cohabit_fair_share::{Party, Turns, wanted};
+use cohabit_fair_share::{Line, Turns};
 use cohabit_types::{Demand, JobId, Time};
 
 use super::waiting_demand::WaitingDemand;
@@ -30,8 +31,8 @@ pub(crate) type PriorityKey = (Reverse<i32>, u128, Time);
 pub(crate) struct PendingQueue<K> {
     class_of: BTreeMap<ClassKey, ClassId>,
     classes: BTreeMap<ClassId, Class<K>>,
-    /// Of each user the first job of each class, by key.
-    fronts: BTreeMap<Party, Fronts<K>>,
+    /// Of each line the first job of each class, by key.
+    fronts: BTreeMap<Line, Fronts<K>>,
     entries: BTreeMap<JobId, Place<K>>,
     demand: WaitingDemand,
     /// The number of the next class.
@@ -45,14 +46,14 @@ type Fronts<K> = BTreeSet<(K, JobId, ClassId)>;
 #[derive(Debug, Clone)]
 struct Class<K> {
     class_key: ClassKey,
-    /// Those of each user; never empty.
-    jobs: BTreeMap<Party, BTreeSet<(K, JobId)>>,
+    /// Those of each line; never empty.
+    jobs: BTreeMap<Line, BTreeSet<(K, JobId)>>,
 }
 
 /// Where a job is in the queue.
 #[derive(Debug, Clone, Copy)]
 struct Place<K> {
-    party: Party,
+    line: Line,
     demand: Demand,
     class: ClassId,
     key: K,
@@ -62,14 +63,14 @@ struct Place<K> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueuedJob {
     pub(crate) id: JobId,
-    /// Its user.
-    pub(crate) party: Party,
+    /// Those with which its turn comes.
+    pub(crate) line: Line,
     pub(crate) demand: Demand,
 }
 
 impl QueuedJob {
     pub(crate) fn of(job: &PendingJob, view: &View) -> QueuedJob {
-        QueuedJob { id: job.id, party: view.party(&job.traits), demand: job.demand }
+        QueuedJob { id: job.id, line: view.line(&job.traits), demand: job.demand }
     }
 }
 
@@ -82,8 +83,8 @@ pub(crate) struct QueueEntry<K> {
     pub(crate) key: K,
     /// Its class.
     pub(crate) class: ClassId,
-    /// Its user.
-    pub(crate) party: Party,
+    /// Those of its user with which its turn comes.
+    pub(crate) line: Line,
 }
 
 impl<K> Default for PendingQueue<K> {
@@ -100,17 +101,17 @@ impl<K> Default for PendingQueue<K> {
 }
 
 impl<K: Ord + Copy> PendingQueue<K> {
-    /// Inserts a job of this user into its class; a job that is in the queue already moves.
+    /// Inserts a job into its class; a job that is in the queue already moves.
     pub(crate) fn insert(&mut self, job: &QueuedJob, class_key: ClassKey, key: K) {
-        let QueuedJob { id: job, party, demand } = *job;
+        let QueuedJob { id: job, line, demand } = *job;
         self.remove(job);
         let class = match self.class_of.get(&class_key) {
             Some(class) => *class,
             None => self.open_class(class_key),
         };
-        self.change(class, party, |jobs| jobs.insert((key, job)));
-        self.entries.insert(job, Place { party, demand, class, key });
-        self.demand.add(party, &demand);
+        self.change(class, line, |jobs| jobs.insert((key, job)));
+        self.entries.insert(job, Place { line, demand, class, key });
+        self.demand.add(line.party, &demand);
     }
 
     fn open_class(&mut self, class_key: ClassKey) -> ClassId {
@@ -123,21 +124,21 @@ impl<K: Ord + Copy> PendingQueue<K> {
 
     /// Removes a job; returns its key, if it was there.
     pub(crate) fn remove(&mut self, job: JobId) -> Option<K> {
-        let Place { party, demand, class, key } = self.entries.remove(&job)?;
-        self.demand.remove(party, &demand);
-        self.change(class, party, |jobs| jobs.remove(&(key, job)));
+        let Place { line, demand, class, key } = self.entries.remove(&job)?;
+        self.demand.remove(line.party, &demand);
+        self.change(class, line, |jobs| jobs.remove(&(key, job)));
         Some(key)
     }
 
-    /// Changes the jobs of a user in a class, and keeps the front jobs and the list of classes in step.
-    fn change(&mut self, id: ClassId, party: Party, change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool) {
+    /// Changes the jobs of a line in a class, and keeps the front jobs and the list of classes in step.
+    fn change(&mut self, id: ClassId, line: Line, change: impl FnOnce(&mut BTreeSet<(K, JobId)>) -> bool) {
         let Some(class) = self.classes.get_mut(&id) else { return };
-        let jobs = class.jobs.entry(party).or_default();
+        let jobs = class.jobs.entry(line).or_default();
         let before = jobs.first().copied();
         change(jobs);
         let after = jobs.first().copied();
         if after.is_none() {
-            class.jobs.remove(&party);
+            class.jobs.remove(&line);
             if class.jobs.is_empty()
                 && let Some(class) = self.classes.remove(&id)
             {
@@ -145,11 +146,11 @@ impl<K: Ord + Copy> PendingQueue<K> {
             }
         }
         if before != after {
-            let fronts = self.fronts.entry(party).or_default();
+            let fronts = self.fronts.entry(line).or_default();
             before.map(|(key, job)| fronts.remove(&(key, job, id)));
             fronts.extend(after.map(|(key, job)| (key, job, id)));
             if fronts.is_empty() {
-                self.fronts.remove(&party);
+                self.fronts.remove(&line);
             }
         }
     }
@@ -181,23 +182,23 @@ impl<K: Ord + Copy> PendingQueue<K> {
         view.turns(self.fronts.keys().copied(), |party| demand.of(party))
     }
 
-    /// The first job of each user in each class, those of a user in their order.
+    /// The first job of each line in each class, those of a line in their order.
     pub(crate) fn fronts(&self) -> impl Iterator<Item = QueueEntry<K>> {
-        self.fronts.iter().flat_map(|(party, fronts)| {
+        self.fronts.iter().flat_map(|(line, fronts)| {
             let entry = |(key, job, class): &(K, JobId, ClassId)| QueueEntry {
                 job: *job,
                 key: *key,
                 class: *class,
-                party: *party,
+                line: *line,
             };
             fronts.iter().map(entry)
         })
     }
 
-    /// The next job of the same user in the same class.
+    /// The next job of the same line in the same class.
     pub(crate) fn behind(&self, entry: &QueueEntry<K>) -> Option<QueueEntry<K>> {
         let behind = (Bound::Excluded((entry.key, entry.job)), Bound::Unbounded);
-        let jobs = self.classes.get(&entry.class)?.jobs.get(&entry.party)?;
+        let jobs = self.classes.get(&entry.class)?.jobs.get(&entry.line)?;
         let (key, job) = jobs.range(behind).next()?;
         Some(QueueEntry { job: *job, key: *key, ..*entry })
     }
@@ -209,7 +210,7 @@ impl<K: Ord + Copy> PendingQueue<K> {
         Walk {
             queue: self,
             turns,
-            parties: BTreeMap::new(),
+            lines: BTreeMap::new(),
             closed: BTreeSet::new(),
             last: None,
             is_over: false,
@@ -223,7 +224,7 @@ pub(crate) struct Walk<'q, K> {
     queue: &'q PendingQueue<K>,
     /// Whose turn it is; `None` where all jobs belong to one user.
     turns: Option<Turns>,
-    parties: BTreeMap<Party, PartyWalk<'q, K>>,
+    lines: BTreeMap<Line, LineWalk<'q, K>>,
     closed: BTreeSet<ClassId>,
     /// The current job; its class may still be closed.
     last: Option<QueueEntry<K>>,
@@ -231,16 +232,16 @@ pub(crate) struct Walk<'q, K> {
     is_over: bool,
 }
 
-/// How far the walk has come with the jobs of one user.
+/// How far the walk has come with the jobs of one line.
 #[derive(Debug, Clone)]
-struct PartyWalk<'q, K> {
+struct LineWalk<'q, K> {
     /// The first jobs of the classes that the walk has not reached.
     fronts: Peekable<btree_set::Iter<'q, (K, JobId, ClassId)>>,
     /// The next job of each open class that the walk has reached.
     further: Fronts<K>,
 }
 
-impl<K: Ord + Copy> PartyWalk<'_, K> {
+impl<K: Ord + Copy> LineWalk<'_, K> {
     fn earliest(&mut self) -> Option<(K, JobId, ClassId)> {
         let front = self.fronts.peek().copied().copied();
         match (front, self.further.first()) {
@@ -257,10 +258,10 @@ impl<K: Ord + Copy> Walk<'_, K> {
         self.closed.extend(self.last.take().map(|last| last.class));
     }
 
-    /// Skips all further jobs of the current job's user.
-    pub(crate) fn close_party(&mut self) {
+    /// Skips all further jobs of the current job's line.
+    pub(crate) fn close_line(&mut self) {
         match (&mut self.turns, self.last.take()) {
-            (Some(turns), Some(last)) => turns.close(last.party),
+            (Some(turns), Some(last)) => turns.close(last.line),
             (Some(_), None) => {}
             (None, _) => self.is_over = true,
         }
@@ -269,7 +270,7 @@ impl<K: Ord + Copy> Walk<'_, K> {
     /// The current job starts, or keeps room, and so takes what it demands.
     pub(crate) fn note_start(&mut self) {
         if let (Some(turns), Some(last)) = (&mut self.turns, &self.last) {
-            turns.take(last.party, wanted(&self.queue.entries[&last.job].demand));
+            turns.start(last.line.party, &self.queue.entries[&last.job].demand);
         }
     }
 
@@ -280,8 +281,8 @@ impl<K: Ord + Copy> Walk<'_, K> {
             return false;
         }
         self.note_start();
-        if let Some(QueueEntry { job, key, class, party }) = self.last.take()
-            && let Some(walk) = self.parties.get_mut(&party)
+        if let Some(QueueEntry { job, key, class, line }) = self.last.take()
+            && let Some(walk) = self.lines.get_mut(&line)
         {
             walk.further.insert((key, job, class));
         }
@@ -309,17 +310,20 @@ impl<K: Ord + Copy> Walk<'_, K> {
         })
     }
 
-    fn next_of(&mut self, party: Party) -> Option<QueueEntry<K>> {
+    fn next_of(&mut self, line: Line) -> Option<QueueEntry<K>> {
         let queue = self.queue;
-        let fronts = queue.fronts.get(&party)?;
+        let fronts = queue.fronts.get(&line)?;
         let walk = self
-            .parties
-            .entry(party)
-            .or_insert_with(|| PartyWalk { fronts: fronts.iter().peekable(), further: BTreeSet::new() });
+            .lines
+            .entry(line)
+            .or_insert_with(|| LineWalk { fronts: fronts.iter().peekable(), further: BTreeSet::new() });
         loop {
             let (key, job, class) = walk.earliest()?;
-            if !self.closed.contains(&class) {
-                return Some(QueueEntry { job, key, class, party });
+            let demand = &queue.entries[&job].demand;
+            // Where a job may not start, no other of its class does.
+            let may_start = self.turns.as_ref().is_none_or(|turns| turns.may_lend(line.party, demand));
+            if !self.closed.contains(&class) && may_start {
+                return Some(QueueEntry { job, key, class, line });
             }
         }
     }
@@ -330,19 +334,19 @@ impl<K: Ord + Copy> Iterator for Walk<'_, K> {
 
     fn next(&mut self) -> Option<QueueEntry<K>> {
         if let Some(last) = self.last.take()
-            && let Some(QueueEntry { job, key, class, party }) = self.queue.behind(&last)
-            && let Some(walk) = self.parties.get_mut(&party)
+            && let Some(QueueEntry { job, key, class, line }) = self.queue.behind(&last)
+            && let Some(walk) = self.lines.get_mut(&line)
         {
             walk.further.insert((key, job, class));
         }
         while !self.is_over && self.closed.len() < self.queue.classes.len() {
-            let party = match &self.turns {
+            let line = match &self.turns {
                 Some(turns) => turns.next()?,
-                None => Party::default(),
+                None => Line::default(),
             };
-            self.last = self.next_of(party);
+            self.last = self.next_of(line);
             match &mut self.turns {
-                Some(turns) if self.last.is_none() => turns.close(party),
+                Some(turns) if self.last.is_none() => turns.close(line),
                 Some(_) | None => break,
             }
         }
@@ -353,10 +357,10 @@ impl<K: Ord + Copy> Iterator for Walk<'_, K> {
 /// The users of the jobs that these actions stop hold so much less.
 pub(crate) fn note_stops(turns: &mut Turns, actions: &[Action], view: &View) {
     for action in actions {
-        if let Action::Preempt { job, .. } = action
+        if let Action::Preempt { job, .. } | Action::Reclaim { job, .. } = action
             && let Some(stopped) = view.running.get(job)
         {
-            turns.release(view.party(&stopped.traits), wanted(&stopped.demand));
+            turns.release(view.party(&stopped.traits), stopped.holds);
         }
     }
 }

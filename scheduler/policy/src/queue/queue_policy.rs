@@ -17,8 +17,8 @@ use super::pending_reasons::list_pending_reasons;
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
 use crate::{
-    ClassKey, ClusterChange, PendingJob, PendingReason, Placer, Plan, Policy, Profile, Proposal, RunningJob,
-    Shortage, View, ViewChange,
+    ClassKey, ClusterChange, FreeNodes, PendingJob, PendingReason, Placer, Plan, Policy, Profile, Proposal,
+    RunningJob, Shortage, View, ViewChange,
 };
 
 /// An order of jobs.
@@ -141,8 +141,13 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
         reasons
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job, free)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

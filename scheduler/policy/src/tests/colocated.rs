@@ -65,7 +65,9 @@ pub(crate) fn placed_on(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
     };
     let placed = |action: &Action| match action {
         Action::Place { job, placement, .. } => place(*job, &placement.parts[0]),
-        Action::Preempt { .. } | Action::Allot { .. } => panic!("no job is stopped or changed"),
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+            panic!("no job is stopped or changed")
+        }
     };
     plan.actions.iter().map(placed).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_fair_share::RecentUse;
-use cohabit_types::{Demand, Estimate, Placement, RankPlacement, Share, ShareTable, Span, Time};
+use cohabit_types::{Demand, Estimate, Placement, Qos, RankPlacement, Share, ShareTable, Span, Time};
 use proptest::prelude::*;
 
 use super::kit::*;
@@ -49,7 +49,7 @@ fn with_turns(devices: usize, held: &[(&str, usize)], pending: Vec<PendingJob>) 
             view.apply(&[ViewChange::Running(running)]);
             number += 1;
         }
-        let used = RecentUse { held: 1_000 * *count as u64, used: 0, at: now };
+        let used = RecentUse { held: 1_000 * *count as u64, used: 0, at: now, ..RecentUse::default() };
         view.apply(&[ViewChange::Shares(SharesChange::Used((*user).to_owned(), used))]);
     }
     view.apply(&[ViewChange::Node(node)]);
@@ -86,6 +86,29 @@ fn the_job_of_another_user_is_the_next_to_start_whoever_floods_the_queue() {
     for policy in policies() {
         let plan = plan_of(policy, &view);
         assert_eq!(starts(&plan, &view), counted(&[("ben", 1)]), "{policy}");
+    }
+}
+
+/// The same job with this quality of service.
+fn with_qos(qos: Qos, job: PendingJob) -> PendingJob {
+    let traits = JobTraits { qos, ..JobTraits::clone(&job.traits) };
+    PendingJob { traits: Arc::new(traits), ..job }
+}
+
+#[test]
+fn low_takes_what_nobody_else_wants_and_high_comes_sooner() {
+    let jobs = vec![
+        with_qos(Qos::Low, of_user("cyd", 1, gpus(1))),
+        of_user("ben", 2, gpus(1)),
+        with_qos(Qos::High, of_user("ada", 3, gpus(1))),
+    ];
+    // Ada holds three, which count one and a half for her urgent job; ben holds two.
+    for (free, expected) in [(1, vec!["ada"]), (2, vec!["ada", "ben"]), (3, vec!["ada", "ben", "cyd"])] {
+        let view = with_turns(5 + free, &[("ada", 3), ("ben", 2)], jobs.clone());
+        for policy in policies() {
+            let expected: Vec<(&str, usize)> = expected.iter().map(|user| (*user, 1)).collect();
+            assert_eq!(starts(&plan_of(policy, &view), &view), counted(&expected), "{policy}");
+        }
     }
 }
 

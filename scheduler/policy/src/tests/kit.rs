@@ -116,7 +116,10 @@ pub(crate) fn fits(
 /// The numbers of the jobs that start, in order.
 pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
     let number = |action: &Action| match action {
-        Action::Place { job, .. } | Action::Preempt { job, .. } | Action::Allot { job, .. } => job.number,
+        Action::Place { job, .. }
+        | Action::Preempt { job, .. }
+        | Action::Reclaim { job, .. }
+        | Action::Allot { job, .. } => job.number,
     };
     plan.actions.iter().map(number).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_fair_share::Party;
+use cohabit_fair_share::Line;
 use cohabit_types::JobId;
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ proptest! {
             let known = naive.iter().find(|it| it.1 == job).map(|it| it.0);
             naive.retain(|it| it.1 != job);
             if arrives {
-                let queued = QueuedJob { id: job, party: Party::default(), demand: gpus(class) };
+                let queued = QueuedJob { id: job, line: Line::default(), demand: gpus(class) };
                 queue.insert(&queued, ClassKey::Resources(gpus(class)), key);
                 naive.push((key, job, class));
             } else {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cohabit_fair_share::Party;
+use cohabit_fair_share::Line;
 use cohabit_types::{Demand, JobId, NodeId, ReasonCode, Spread};
 
 use super::alignment::{alignment, rest_of};
@@ -48,7 +48,7 @@ impl Tetris {
         let profile = self.placer.profile(&job.demand, &job.traits);
         let (priority, key) = (Reverse(job.priority), (rest_of(job, &profile), job.submitted_at));
         let queue = self.queues.entry(priority).or_default();
-        let queued = QueuedJob { id: job.id, party: Party::default(), demand: job.demand };
+        let queued = QueuedJob { id: job.id, line: Line::default(), demand: job.demand };
         queue.insert(&queued, ClassKey::Resources(job.demand), key);
         self.waiting.insert(job.id, (priority, profile));
     }
@@ -219,9 +219,9 @@ impl Policy for Tetris {
         reasons
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run_on(&mut self, _: &View, job: &PendingJob, free: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         let profile = self.placer.profile(&job.demand, &job.traits);
-        self.place(job, &profile, &FreeNodes::new(&view.nodes))
+        self.place(job, &profile, free)
     }
 }
 

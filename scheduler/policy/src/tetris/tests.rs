@@ -43,7 +43,9 @@ fn packing_starts_two_jobs_where_first_fit_starts_one() {
         .iter()
         .map(|action| match action {
             Action::Place { why, .. } => why,
-            Action::Preempt { .. } | Action::Allot { .. } => panic!("no job is stopped or changed"),
+            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+                panic!("no job is stopped or changed")
+            }
         })
         .collect();
     let best = |node, alignment| format!("fits what is free on {node} best (alignment {alignment})");

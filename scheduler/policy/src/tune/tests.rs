@@ -101,7 +101,7 @@ impl Board {
                     self.hold(running, held.at_least(host), Some(host));
                     allotted.push((job.number, host));
                 }
-                Action::Preempt { .. } => panic!("no job is stopped"),
+                Action::Preempt { .. } | Action::Reclaim { .. } => panic!("no job is stopped"),
             }
         }
         allotted

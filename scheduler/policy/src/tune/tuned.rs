@@ -11,7 +11,9 @@ use super::tuning::Tuning;
 use crate::interference::InterferenceContext;
 use crate::maifs::Agents;
 use crate::sensitivity::{KnownSensitivity, SensitivityProfiles};
-use crate::{EndedRun, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
+use crate::{
+    EndedRun, FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange,
+};
 
 /// A policy whose jobs share cores and host memory by their sensitivity.
 pub(crate) struct Tuned {
@@ -77,7 +79,8 @@ impl Policy for Tuned {
         self.policy.explain_pending(self.relaxed.view())
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+    /// What is free is what no job holds by rights: shares of cores and memory would be made smaller.
+    fn dry_run_on(&mut self, view: &View, job: &PendingJob, _: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         self.relaxed.set_now(view.now);
         self.policy.dry_run(self.relaxed.view(), job)
     }

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_fair_share::{FairShares, GPU, Party, RecentUse, Turns};
+use cohabit_fair_share::{Division, FairShares, GPU, Line, Party, RecentUse, Turns, wanted};
 use cohabit_types::{
     AccountKey, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, HostShare, JobId, JobSpec,
-    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Share, ShareTable, Span, Time,
+    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Qos, Share, ShareTable, Span, Time,
     TrainingSpec,
 };
 
@@ -104,19 +104,31 @@ impl View {
         self.fair_shares.as_ref().and_then(|shares| shares.party(&traits.user)).unwrap_or_default()
     }
 
-    /// The turns of those users of whom jobs wait. `waiting` says what the jobs of a user that wait would
+    /// The line of jobs with these traits; without fair share all jobs are in one.
+    pub(crate) fn line(&self, traits: &JobTraits) -> Line {
+        match self.fair_shares {
+            Some(_) => Line { party: self.party(traits), qos: traits.qos },
+            None => Line::default(),
+        }
+    }
+
+    /// The turns of those lines of which jobs wait. `waiting` says what the jobs of a user that wait would
     /// hold, in thousandths of a GPU. `None` where users do not take turns.
     pub(crate) fn turns(
         &self,
-        parties: impl Iterator<Item = Party>,
+        lines: impl Iterator<Item = Line>,
         waiting: impl Fn(Party) -> u64,
     ) -> Option<Turns> {
         let shares = self.fair_shares.as_ref()?;
+        Some(Turns::new(shares, &self.division(shares, waiting), lines))
+    }
+
+    /// What everybody is entitled to now.
+    fn division(&self, shares: &FairShares, waiting: impl Fn(Party) -> u64) -> Division {
         let price = |device: &DeviceView| u64::from(shares.table().price(&device.model)) * GPU / 1_000;
         let devices = self.nodes.iter().flat_map(|node| &node.devices);
         let capacity = devices.filter(|device| device.is_in_service()).map(price).sum();
-        let division = shares.divide(self.now, capacity, waiting);
-        Some(Turns::new(shares, &division, parties))
+        shares.divide(self.now, capacity, waiting)
     }
 
     /// The whole view as changes of an empty one, for a policy that has seen nothing. Pending jobs come in
@@ -293,6 +305,8 @@ impl PendingJob {
             allotting: None,
             steps: None,
             attained,
+            holds: wanted(&demand),
+            reclaimable_from: Time::EPOCH,
             traits,
         }
     }
@@ -337,6 +351,10 @@ pub struct RunningJob {
     pub steps: Option<(u64, Time)>,
     /// What its earlier attempts had.
     pub attained: AttainedTime,
+    /// What it keeps from others, in thousandths of a GPU.
+    pub holds: u64,
+    /// It may not be reclaimed before, because it was lately reclaimed as often as it may be.
+    pub reclaimable_from: Time,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
 }
@@ -379,6 +397,8 @@ pub struct JobTraits {
     pub launch: LaunchMode,
     /// Whether the scheduler may stop it for a more urgent job.
     pub preemptible: bool,
+    /// When its user's turn comes for it.
+    pub qos: Qos,
 }
 
 impl JobTraits {
@@ -395,6 +415,7 @@ impl JobTraits {
             time_limit: spec.time_limit,
             launch: spec.launch,
             preemptible: spec.preemptible,
+            qos: spec.qos,
         }
     }
 }

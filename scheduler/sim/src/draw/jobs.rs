@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{
     Array, Bytes, CodeSnapshot, ComputeLimit, ContentHash, Demand, DependencyKind, DeviceKind,
-    EnforcementRequirement, GpuRequest, JobChange, JobSpec, LaunchMode, ModelDescription, PipelineStage,
-    RetryPolicy, Share, Sharing, Signal, Slowdown, Span, Spread, Stop, Time, WarningSignal,
+    EnforcementRequirement, GpuRequest, HeldFor, JobChange, JobSpec, LaunchMode, ModelDescription,
+    PipelineStage, RetryPolicy, Share, Sharing, Signal, Slowdown, Span, Spread, Stop, Time, WarningSignal,
 };
 
 use super::random_time::random_time;
@@ -205,6 +205,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
     Demand {
         has_code: false,
         spans_nodes: false,
+        held_for: HeldFor::Unasked,
         node: None,
         nodes,
         gpus,

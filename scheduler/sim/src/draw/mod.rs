@@ -9,6 +9,7 @@ mod host_ranges;
 mod jobs;
 mod outages;
 mod random_time;
+mod shares;
 mod suspensions;
 
 use cohabit_policy::POLICY_NAMES;
@@ -59,6 +60,7 @@ impl Scenario {
         let mut random = Random::stream(seed, "running limit");
         scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
         scenario.config.fair_share = Random::stream(seed, "fair share").chance(0.8);
+        shares::draw(seed, &mut scenario);
         scenario
     }
 }

@@ -44,6 +44,7 @@ impl ReferenceModel {
             Some(StopReason::ApplicationEnded) => self.has_application_ended(step.id),
             Some(StopReason::Requeued) => job.requests.requeued,
             Some(StopReason::Preempted) => job.requests.preempted,
+            Some(StopReason::Reclaimed) => job.requests.reclaimed,
             Some(StopReason::TimeLimit) => spec.time_limit.is_some(),
             Some(_) | None => true,
         };
@@ -59,7 +60,10 @@ impl ReferenceModel {
                 }
                 (JobState::Pending, None) => match attempt.stopped {
                     Some(StopReason::TimeLimit) => spec.requeue_on_timeout,
-                    stopped => matches!(stopped, Some(StopReason::Requeued | StopReason::Preempted)),
+                    stopped => matches!(
+                        stopped,
+                        Some(StopReason::Requeued | StopReason::Preempted | StopReason::Reclaimed)
+                    ),
                 },
                 (JobState::Pending, Some(FailureCause::NoSpace)) => true,
                 (JobState::Pending, Some(FailureCause::LostOrder)) => {

@@ -27,7 +27,8 @@ impl FailureCause {
                 | StopReason::ApplicationEnded
                 | StopReason::TimeLimit
                 | StopReason::Requeued
-                | StopReason::Preempted,
+                | StopReason::Preempted
+                | StopReason::Reclaimed,
             ) => None,
             Some(StopReason::MpsFault | StopReason::GpuMemory) => Some(FailureCause::Own),
             Some(

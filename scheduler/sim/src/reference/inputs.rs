@@ -42,10 +42,14 @@ impl ReferenceModel {
 
     fn apply_plan(&mut self, plan: &Plan) {
         for action in &plan.actions {
-            if let Action::Preempt { job, .. } = action
-                && let Some(job) = self.jobs.get_mut(job)
-            {
-                job.requests.preempted = true;
+            match action {
+                Action::Preempt { job, .. } => {
+                    self.jobs.entry(*job).and_modify(|job| job.requests.preempted = true);
+                }
+                Action::Reclaim { job, .. } => {
+                    self.jobs.entry(*job).and_modify(|job| job.requests.reclaimed = true);
+                }
+                Action::Place { .. } | Action::Allot { .. } => {}
             }
         }
     }

@@ -30,6 +30,8 @@ pub(super) struct UserRequests {
     pub(super) requeued_after_end: bool,
     /// A plan has preempted it.
     pub(super) preempted: bool,
+    /// A plan has reclaimed its devices.
+    pub(super) reclaimed: bool,
     /// It is held.
     pub(super) held: bool,
 }

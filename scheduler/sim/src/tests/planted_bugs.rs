@@ -130,7 +130,7 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
 
 #[test]
 fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within_a_few_seeds() {
-    let bugs: [(PlantedBug, &[&str]); 11] = [
+    let bugs: [(PlantedBug, &[&str]); 13] = [
         (PlantedBug::GrantBeforeShrink, &["is overloaded", "recorded is"]),
         (PlantedBug::UnfetchedCode, &["starts without its code"]),
         (PlantedBug::KeptCopies, &["keeps a copy of the code"]),
@@ -140,6 +140,8 @@ fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within
         (PlantedBug::UnwillingVictim, &["for another, but it may not be stopped"]),
         (PlantedBug::LaneVictim, &["for another, but it had waited too long before it started"]),
         (PlantedBug::IgnoredQuantum, &["before its quantum"]),
+        (PlantedBug::VictimBelowPart, &["is left with less than is due to them"]),
+        (PlantedBug::DoubleCharge, &["thousandths of a GPU, but"]),
         // A job of several devices waits for ever, and beside no idle one that fits.
         (PlantedBug::LostVictim, &["waits although it fits an idle device", "is PENDING"]),
         (PlantedBug::ForgottenWake, &["jobs wait beside running ones, and the policy is not asked again"]),

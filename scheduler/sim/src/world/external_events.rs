@@ -38,6 +38,7 @@ impl World<'_> {
             ExternalEvent::Drain(node) => {
                 self.administer(Request::Drain(DrainRequest::new(self.nodes[node].id.to_string())))
             }
+            ExternalEvent::ApplyShares(table) => self.administer(Request::ApplyShares(table.clone())),
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
             ExternalEvent::CrashHead { effects_lost, down_for } => {
                 self.schedule_head_crash(effects_lost, down_for)?

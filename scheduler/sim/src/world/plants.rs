@@ -3,8 +3,8 @@
 use cohabit_policy::{Action, Plan, RunPhase, RunningJob};
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
-    AttemptId, DeviceId, HostShare, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, RankId, Report,
-    RunOrder, Share, Span, WorkerKey,
+    AttemptId, DeviceId, HostShare, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, Qos, RankId,
+    Report, RunOrder, Share, Span, WorkerKey,
 };
 use cohabit_worker_core::WorkerEvent;
 
@@ -84,6 +84,10 @@ impl World<'_> {
                 let nodes = head["nodes"].as_object_mut().into_iter().flatten();
                 nodes.for_each(|(_, node)| node["devices"][1]["used"] = Share::WHOLE.0.into());
             }),
+            Some(PlantedBug::DoubleCharge) => self.head.edit(|head, _| {
+                let used = head["shares"]["used"].as_object_mut().into_iter().flatten();
+                used.for_each(|(_, used)| used["held"] = (used["held"].as_u64().unwrap_or(0) + 1_000).into());
+            }),
             Some(PlantedBug::ForgottenJob) => self.head.edit(|_, parts| {
                 let forgotten = JobId::new(1).to_string();
                 for part in parts {
@@ -119,11 +123,30 @@ impl World<'_> {
             Some(PlantedBug::LaneVictim) => {
                 running.find(|job| job.traits.preemptible && self.had_waited_too_long(job.id))
             }
+            Some(PlantedBug::VictimBelowPart) => return self.with_needless_reclaim(plan),
             Some(PlantedBug::ForgottenWake) => return Plan { wake: None, ..plan },
             Some(_) | None => None,
         };
         let stop = |job: &RunningJob| Action::Preempt { job: job.id, why: "makes room for job 0".into() };
         Plan { actions: plan.actions.into_iter().chain(victim.map(stop)).collect(), ..plan }
+    }
+
+    /// Reclaims all jobs that may be, for any job that waits.
+    fn with_needless_reclaim(&self, mut plan: Plan) -> Plan {
+        let view = self.head.view();
+        let Some(claimant) = view.pending.values().next().filter(|_| view.fair_shares.is_some()) else {
+            return plan;
+        };
+        let why = format!("makes room for job {} of {}: planted", claimant.id, claimant.traits.user);
+        let keep_for = view.fair_shares.as_ref().map(|shares| shares.table().keep_for).unwrap_or_default();
+        let may_stop = |job: &&RunningJob| {
+            let is_old = view.now.since(job.started_at) >= keep_for && view.now >= job.reclaimable_from;
+            let is_other = job.traits.user != claimant.traits.user && job.traits.qos != Qos::Low;
+            job.traits.preemptible && job.phase == RunPhase::Running && is_old && is_other
+        };
+        let victims = view.running.values().filter(may_stop);
+        plan.actions.extend(victims.map(|job| Action::Reclaim { job: job.id, why: why.clone() }));
+        plan
     }
 
     /// Whether the job's last start was one of a job that had waited too long.

@@ -92,13 +92,14 @@ fn version_2_adds_only_new_fields_to_complete_files_of_version_1() {
             for name in ["preemptible", "requeue_on_timeout"] {
                 assert_eq!(added.remove(name), Some(false.into()), "{name}");
             }
-            for name in ["code", "stall", "partition"] {
+            for name in ["code", "stall", "partition", "project"] {
                 assert_eq!(added.remove(name), Some(Value::Null), "{name}");
             }
             assert!(added.remove("output").is_some(), "{name}");
             assert!(added.remove("entries").is_some(), "{name}");
             assert!(added.remove("notify").is_some(), "{name}");
             assert_eq!(added.remove("input"), Some("empty".into()), "{name}");
+            assert_eq!(added.remove("qos"), Some("normal".into()), "{name}");
             let demand = spec.pointer_mut("/demand").and_then(Value::as_object_mut).unwrap();
             assert_eq!(demand.remove("up_to"), Some(Value::Null), "{name}");
         }

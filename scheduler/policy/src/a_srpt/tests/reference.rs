@@ -131,7 +131,7 @@ impl Policy for Reference {
         Vec::new()
     }
 
-    fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
+    fn dry_run_on(&mut self, _: &View, _: &PendingJob, _: &FreeNodes<'_>) -> Result<Proposal, Shortage> {
         unreachable!("nobody asks")
     }
 }

@@ -15,8 +15,8 @@ use crate::maifs::Agents;
 use crate::tests::cluster::{Ran, TestJob};
 use crate::tests::kit::node;
 use crate::{
-    EndedRun, NodeView, PendingJob, PendingReason, Placer, Plan, Policy, Proposal, SensitivityProfiles,
-    Shortage, View, ViewChange, parse_policy,
+    EndedRun, FreeNodes, NodeView, PendingJob, PendingReason, Placer, Plan, Policy, Proposal,
+    SensitivityProfiles, Shortage, View, ViewChange, parse_policy,
 };
 
 pub(super) fn policy(text: &str) -> Box<dyn Policy> {
@@ -111,8 +111,13 @@ where
         self.policy.explain_pending(view)
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        self.policy.dry_run(view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        self.policy.dry_run_on(view, job, free)
     }
 }
 
@@ -129,8 +134,13 @@ impl Policy for Box<dyn Policy> {
         (**self).explain_pending(view)
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        (**self).dry_run(view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        (**self).dry_run_on(view, job, free)
     }
 
     fn recall(&mut self, ended: &[EndedRun]) {

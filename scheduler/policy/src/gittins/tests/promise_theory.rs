@@ -12,8 +12,8 @@ use crate::a_srpt::tests::instances::{Draws, Instance, Shape, completion, place}
 use crate::gittins::{GittinsOrder, OrderOptions};
 use crate::tests::cluster::Ran;
 use crate::{
-    Action, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Profile, Proposal, RunPhase, Shortage,
-    View, ViewChange,
+    Action, FreeNodes, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Profile, Proposal, RunPhase,
+    Shortage, View, ViewChange,
 };
 
 /// The lane looks at most this long after a due time, in seconds.
@@ -100,8 +100,13 @@ impl Policy for Watched {
         self.order.explain_pending(view)
     }
 
-    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
-        self.order.dry_run(view, job)
+    fn dry_run_on(
+        &mut self,
+        view: &View,
+        job: &PendingJob,
+        free: &FreeNodes<'_>,
+    ) -> Result<Proposal, Shortage> {
+        self.order.dry_run_on(view, job, free)
     }
 }
 

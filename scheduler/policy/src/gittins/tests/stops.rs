@@ -66,7 +66,7 @@ impl Stops {
                 Action::Place { job, why, .. } if why.starts_with("waited too long") => {
                     self.starts_in_lane.insert(*job);
                 }
-                Action::Place { .. } | Action::Allot { .. } => {}
+                Action::Reclaim { .. } | Action::Place { .. } | Action::Allot { .. } => {}
             }
         }
         self.check_place(view, plan);
@@ -131,7 +131,10 @@ impl Stops {
                     let victim = &view.running[job];
                     free.give_back(&victim.demand, &victim.placement);
                 }
-                Action::Place { .. } | Action::Preempt { .. } | Action::Allot { .. } => {}
+                Action::Place { .. }
+                | Action::Preempt { .. }
+                | Action::Reclaim { .. }
+                | Action::Allot { .. } => {}
             }
         }
         let (mut placer, job) = (placer(), &view.pending[&newcomer]);

@@ -1,0 +1,137 @@
+//! What a plan may reclaim for others: checked against the view for which it was made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_fair_share::{FairShares, Party, wanted};
+use cohabit_policy::{Action, Plan, RunPhase, RunningJob, View};
+use cohabit_types::{JobId, Qos, Span, Time};
+
+/// Room is kept for a job so long at most.
+const KEPT_AT_MOST: Span = Span::from_secs(30 * 60);
+
+/// The jobs for which others were told to stop.
+#[derive(Debug, Default)]
+pub(crate) struct ReclaimChecks {
+    claims: BTreeMap<JobId, Time>,
+}
+
+impl ReclaimChecks {
+    /// Checks what a plan reclaims.
+    ///
+    /// # Errors
+    /// With the first rule that it breaks.
+    pub(crate) fn check_plan(&mut self, view: &View, plan: &Plan) -> Result<(), String> {
+        self.claims.retain(|job, until| view.pending.contains_key(job) && view.now < *until);
+        let mut stopped: BTreeMap<JobId, BTreeSet<JobId>> = BTreeMap::new();
+        for action in &plan.actions {
+            if let Action::Reclaim { job, why } = action {
+                let claimant = claimant(why).ok_or("a plan reclaims for nobody")?;
+                stopped.entry(claimant).or_default().insert(*job);
+            }
+        }
+        for (claimant, victims) in stopped {
+            let shares = view.fair_shares.as_ref().ok_or("a plan reclaims where users take no turns")?;
+            let for_whom =
+                view.pending.get(&claimant).ok_or("a plan reclaims for a job that does not wait")?;
+            let party = party(shares, &for_whom.traits.user);
+            self.claims.insert(claimant, view.now + KEPT_AT_MOST);
+            check_victims(view, shares, party, &victims)?;
+            check_parts(view, plan, shares, party)?;
+        }
+        Ok(())
+    }
+
+    /// Whether room may be kept for a job for which others were stopped.
+    pub(crate) fn keep_room(&self) -> bool {
+        !self.claims.is_empty()
+    }
+}
+
+/// The job for which another one is reclaimed.
+fn claimant(why: &str) -> Option<JobId> {
+    why.strip_prefix("makes room for job ")?.split(' ').next()?.parse().ok()
+}
+
+fn party(shares: &FairShares, user: &str) -> Party {
+    shares.party(user).unwrap_or_default()
+}
+
+fn check_victims(
+    view: &View,
+    shares: &FairShares,
+    claimant: Party,
+    victims: &BTreeSet<JobId>,
+) -> Result<(), String> {
+    let keep_for = shares.table().keep_for;
+    for id in victims {
+        let job = view.running.get(id).ok_or_else(|| format!("job {id} is reclaimed and does not run"))?;
+        let is_low = job.traits.qos == Qos::Low;
+        let why_not = match () {
+            () if !job.traits.preemptible => "it may not be stopped",
+            () if job.phase == RunPhase::Stopping => "it was told to stop before",
+            () if view.now < job.reclaimable_from => "it was reclaimed too often",
+            () if !is_low && view.now.since(job.started_at) < keep_for => "it ran for too short a time",
+            () if !is_low && party(shares, &job.traits.user) == claimant => "it is one of the same user",
+            () => continue,
+        };
+        return Err(format!("job {id} is reclaimed, but {why_not}"));
+    }
+    Ok(())
+}
+
+/// Whoever gives up a job that is not of low quality of service still holds the part that is due to them.
+fn check_parts(view: &View, plan: &Plan, shares: &FairShares, claimant: Party) -> Result<(), String> {
+    let nodes = view.nodes.iter().flat_map(|node| &node.devices).filter(|device| device.is_in_service());
+    let capacity: u64 = nodes.map(|device| u64::from(shares.table().price(&device.model))).sum();
+    let mut waiting: BTreeMap<Party, u64> = BTreeMap::new();
+    for job in view.pending.values() {
+        *waiting.entry(party(shares, &job.traits.user)).or_default() += wanted(&job.demand);
+    }
+    let division = shares.divide(view.now, capacity, |it| waiting.get(&it).copied().unwrap_or_default());
+    let stops = |job: &RunningJob| {
+        let is_stopped = plan.actions.iter().any(|action| match action {
+            Action::Preempt { job: stopped, .. } | Action::Reclaim { job: stopped, .. } => *stopped == job.id,
+            Action::Place { .. } | Action::Allot { .. } => false,
+        });
+        is_stopped || job.phase == RunPhase::Stopping
+    };
+    let goes = |job: &&RunningJob| stops(job);
+    for job in view.running.values().filter(goes) {
+        let is_reclaimed =
+            plan.actions.iter().any(|it| matches!(it, Action::Reclaim { job: id, .. } if *id == job.id));
+        if !is_reclaimed || job.traits.qos == Qos::Low {
+            continue;
+        }
+        let victim = party(shares, &job.traits.user);
+        let is_own_project = shares.project(victim) == shares.project(claimant);
+        let is_side = |other: Party| match is_own_project {
+            true => other == victim,
+            false => shares.project(other) == shares.project(victim),
+        };
+        let (held, entitled) = match is_own_project {
+            true => (division.users[victim.0 as usize].held, division.users[victim.0 as usize].entitled),
+            false => {
+                let standing = &division.projects[shares.project(victim)];
+                (standing.held, standing.entitled)
+            }
+        };
+        let of_side = |job: &&RunningJob| is_side(party(shares, &job.traits.user)) && stops(job);
+        let given_up: u64 = view.running.values().filter(of_side).map(|job| job.holds).sum();
+        let started = plan.actions.iter().filter_map(|action| match action {
+            Action::Place { job, .. } => view.pending.get(job),
+            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => None,
+        });
+        let added: u64 = started
+            .filter(|job| is_side(party(shares, &job.traits.user)))
+            .map(|job| wanted(&job.demand))
+            .sum();
+        if (held + added).saturating_sub(given_up) < entitled {
+            let user = &job.traits.user;
+            return Err(format!(
+                "job {} is reclaimed, but {user} is left with less than is due to them",
+                job.id
+            ));
+        }
+    }
+    Ok(())
+}
