@@ -1,7 +1,8 @@
 //! Parses the command line.
 //!
-//! If the command of `submit` or `run` is a script with directives, the line is parsed again with the flags
-//! of the script before those that were typed: the last occurrence of a flag wins.
+//! If the command of `submit`, `run` or `sweep` is a script with directives, the line is parsed again with
+//! the flags of the script before those that were typed: the last occurrence of a flag wins. The flags in the
+//! file of a sweep stand between both.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,8 +11,9 @@ use std::process::ExitCode;
 use clap::{FromArgMatches as _, Parser as _};
 use cohabit_console::{CommandError, CommandErrorKind, Screen, output};
 
-use crate::arguments::{CommandLine, OutputFormat, SubmissionArguments, Verb, help_command};
+use crate::arguments::{CommandLine, OutputFormat, Verb, help_command};
 use crate::script::{Directives, Script};
+use crate::sweep::job_flags_of;
 use crate::usage_message::usage_message;
 
 /// The words before the flags: the name of the program and the subcommand.
@@ -45,15 +47,19 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<ParsedCommandLine, CommandLin
     let verb = parse(&words)?;
     let format = verb.format();
     let fail = |error| CommandLineError::Script(error, format);
-    let Some(submission) = verb.submission() else {
+    let Some((job, command)) = verb.submitted() else {
         return Ok(ParsedCommandLine { verb, script: None, warnings: Vec::new() });
     };
-    let Some(script) = script_of(submission).map_err(fail)? else {
-        return Ok(ParsedCommandLine { verb, script: None, warnings: Vec::new() });
+    let script = script_of(command).map_err(fail)?;
+    let Directives { mut flags, warnings } = match &script {
+        Some(script) => script.directives(job.names_gpus()).map_err(fail)?,
+        None => Directives::default(),
     };
-    let Directives { flags, warnings } = script.directives(submission.job.names_gpus()).map_err(fail)?;
+    if let Some(file) = verb.submitted_sweep().and_then(|sweep| sweep.file.as_deref()) {
+        flags.extend(job_flags_of(file).map_err(fail)?);
+    }
     let verb = if flags.is_empty() { verb } else { parse(&with_flags(&words, flags))? };
-    Ok(ParsedCommandLine { verb, script: Some(script), warnings })
+    Ok(ParsedCommandLine { verb, script, warnings })
 }
 
 fn parse(words: &[OsString]) -> Result<Verb, CommandLineError> {
@@ -76,8 +82,8 @@ fn parse_with_help(words: &[OsString]) -> Result<CommandLine, clap::Error> {
     CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-fn script_of(submission: &SubmissionArguments) -> Result<Option<Script>, CommandError> {
-    match submission.command.first() {
+fn script_of(command: &[String]) -> Result<Option<Script>, CommandError> {
+    match command.first() {
         Some(program) if !program.is_empty() => Script::at(Path::new(program)),
         Some(_) | None => Ok(None),
     }
@@ -123,7 +129,7 @@ mod tests {
     use cohabit_client::types::{GpuRequest, Share, Span};
 
     use super::*;
-    use crate::arguments::SnapshotArgument;
+    use crate::arguments::{SnapshotArgument, SubmissionArguments};
 
     fn read_words(words: &[&str]) -> Result<ParsedCommandLine, CommandLineError> {
         read(words.iter().map(Into::into).collect())

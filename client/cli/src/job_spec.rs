@@ -145,6 +145,7 @@ pub(crate) fn specify(
         input: JobInput::Empty,
         qos: job.qos.map(Into::into).unwrap_or_default(),
         project: job.project.clone(),
+        sweep: None,
     })
 }
 

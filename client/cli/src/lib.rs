@@ -30,6 +30,7 @@ mod share_file;
 mod slurm;
 #[cfg(any(feature = "head", feature = "worker"))]
 mod startup_code;
+mod sweep;
 mod token_expiry;
 mod usage_message;
 mod values;

@@ -18,9 +18,10 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 fn every_command_of_the_documentation_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut seen = 0;
-    for document in ["README.md", "docs/OPERATIONS.md"] {
+    for document in ["README.md", "docs/OPERATIONS.md", "docs/SWEEPS.md"] {
         for words in commands(&std::fs::read_to_string(root.join(document)).unwrap()) {
-            let nested = ["head", "worker", "token"].contains(&words[0].as_str());
+            let of_sweep = words[0] == "sweep" && ["show", "resume"].contains(&words[1].as_str());
+            let nested = of_sweep || ["head", "worker", "token"].contains(&words[0].as_str());
             let verb: Vec<&str> = words.iter().take(if nested { 2 } else { 1 }).map(String::as_str).collect();
             let ran = CommandOutput::from(cohabit(root).args(&verb).arg("--help").output().unwrap());
             assert_eq!(ran.code, 0, "{document} shows `cohabit {}`: {}", words.join(" "), ran.stderr);

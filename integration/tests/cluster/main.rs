@@ -42,6 +42,7 @@ mod simulated_gpus;
 mod slices;
 mod slurm;
 mod snapshots;
+mod sweeps;
 mod tokens;
 mod updates;
 mod web;

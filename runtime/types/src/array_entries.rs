@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::sweep_template::{entry_parameters, fill_template};
 use crate::{Array, Command, Entrypoint, JobSpec};
 
 /// The variable in which a member finds its text.
@@ -38,7 +39,10 @@ impl JobSpec {
         let plain = JobSpec::command(Vec::new(), self.workdir.clone());
         Some(JobSpec {
             name: self.name.clone(),
-            entrypoint: with_entry(entrypoint, entry),
+            entrypoint: match self.sweep {
+                Some(_) => with_parameters(entrypoint, entry),
+                None => with_entry(entrypoint, entry),
+            },
             environment,
             demand: self.demand,
             launch: self.launch,
@@ -92,10 +96,20 @@ impl JobSpec {
 
 /// The command with the text in place of each argument `{}`.
 fn with_entry(entrypoint: &Entrypoint, entry: &str) -> Entrypoint {
+    with_words(entrypoint, |word| if word == PLACEHOLDER { entry.to_owned() } else { word.to_owned() })
+}
+
+/// The command of a member of a sweep, with the values of its parameters.
+fn with_parameters(entrypoint: &Entrypoint, entry: &str) -> Entrypoint {
+    let parameters = entry_parameters(entry).unwrap_or_default();
+    with_words(entrypoint, |word| fill_template(word, &parameters))
+}
+
+fn with_words(entrypoint: &Entrypoint, change: impl Fn(&str) -> String) -> Entrypoint {
     match entrypoint {
         Entrypoint::Command(Command { argv, script }) => {
-            let word = |word: &String| if word == PLACEHOLDER { entry.to_owned() } else { word.clone() };
-            Entrypoint::Command(Command { argv: argv.iter().map(word).collect(), script: script.clone() })
+            let argv = argv.iter().map(|word| change(word)).collect();
+            Entrypoint::Command(Command { argv, script: script.clone() })
         }
         part @ (Entrypoint::Application(_) | Entrypoint::Runner(_)) => part.clone(),
     }
@@ -104,6 +118,7 @@ fn with_entry(entrypoint: &Entrypoint, entry: &str) -> Entrypoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sweep;
 
     fn array(entries: &[&str]) -> JobSpec {
         let argv = ["train", "{}", "x{}"].map(str::to_owned).to_vec();
@@ -128,6 +143,23 @@ mod tests {
         assert_eq!(JobSpec { entrypoint, environment, entries, ..member }, spec);
         assert_eq!((spec.for_member(None), spec.for_member(Some(2))), (None, None));
         assert_eq!(JobSpec::command(vec!["x".into()], "/".into()).for_member(Some(0)), None);
+    }
+
+    #[test]
+    fn a_member_of_a_sweep_gets_the_values_of_its_parameters() {
+        let argv = ["train", "--lr={lr}", "{{{seed}}}"].map(str::to_owned).to_vec();
+        let spec = JobSpec {
+            entries: vec![r#"{"lr":"1e-5","seed":3}"#.into()],
+            array: Some(Array::from(0..=0)),
+            sweep: Some(Sweep::default()),
+            ..JobSpec::command(argv, "/tmp".into())
+        };
+        assert_eq!(spec.check(), Ok(()));
+        let member = spec.for_member(Some(0)).unwrap();
+        let Entrypoint::Command(command) = &member.entrypoint else { unreachable!("it is a command") };
+        assert_eq!(command.argv, ["train", "--lr=1e-5", "{3}"]);
+        assert_eq!(member.environment[ENTRY_VARIABLE], r#"{"lr":"1e-5","seed":3}"#);
+        assert_eq!(member.sweep, None, "a worker has nothing to compare");
     }
 
     #[test]

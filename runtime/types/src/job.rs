@@ -11,7 +11,7 @@ use crate::job_name::{check_name, default_name};
 use crate::notify_request::check_requests;
 use crate::{
     Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, JobInput, ModelDescription, NotifyRequest,
-    OutputFiles, Qos, RetryPolicy, Span, Spread, StallPolicy, Stop, Time,
+    OutputFiles, Qos, RetryPolicy, Span, Spread, StallPolicy, Stop, Sweep, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -91,6 +91,9 @@ pub struct JobSpec {
     /// The project that its user says it is for; it must be the one that the user belongs to.
     #[serde(default)]
     pub project: Option<String>,
+    /// How its members are compared, if it is a sweep: an array with parameters for each member.
+    #[serde(default)]
+    pub sweep: Option<Sweep>,
 }
 
 /// How the ranks of an attempt are started.
@@ -206,6 +209,7 @@ impl JobSpec {
             input: JobInput::default(),
             qos: Qos::default(),
             project: None,
+            sweep: None,
         }
     }
 
@@ -242,7 +246,8 @@ impl JobSpec {
         self.array.as_ref().map_or(Ok(()), Array::check)?;
         check_requests(&self.notify)?;
         self.check_input()?;
-        self.check_entries()
+        self.check_entries()?;
+        self.check_sweep()
     }
 
     /// Refuses an input that nobody could send, or nothing would read.

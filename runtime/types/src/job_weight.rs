@@ -52,6 +52,7 @@ impl JobSpec {
             input: _,
             qos: _,
             project,
+            sweep,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
         let optional = [group.as_ref(), checkpoint.as_ref(), folder, partition.as_ref(), project.as_ref()];
@@ -64,6 +65,7 @@ impl JobSpec {
             + ranges * 2 * ITEM
             + entries.iter().map(|entry| item(entry) + size_of::<String>()).sum::<usize>()
             + notify.iter().map(NotifyRequest::weight).sum::<usize>()
+            + sweep.as_ref().and_then(|sweep| sweep.metric.as_ref()).map_or(0, |name| item(name))
             + depends_on.len() * DEPENDENCY
             + model.as_ref().map_or(0, ModelDescription::weight)
     }
@@ -84,8 +86,9 @@ impl JobRecord {
         let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
         let optional = [&self.group, &self.shell_command, &self.trained.model, &self.trained.precision];
         let folder = self.code.as_ref().map(|code| &code.folder);
-        let JobLabels { partition, output, entry, checkpoint } = &self.labels;
-        let labels = partition.iter().chain(entry).chain(checkpoint).chain(output.paths());
+        let JobLabels { partition, output, entry, checkpoint, sweep } = &self.labels;
+        let metric = sweep.iter().filter_map(|sweep| sweep.metric.as_ref());
+        let labels = partition.iter().chain(entry).chain(checkpoint).chain(output.paths()).chain(metric);
         let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
         let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
         size_of::<JobRecord>()
@@ -126,7 +129,9 @@ impl NotifyRequest {
 
 impl JobLabels {
     fn brief(&mut self) {
-        let JobLabels { partition, output: OutputFiles { stdout, stderr }, entry, checkpoint } = self;
+        // The metric of a sweep is a name, which the head bounds.
+        let JobLabels { partition, output: OutputFiles { stdout, stderr }, entry, checkpoint, sweep: _ } =
+            self;
         for text in [partition, stdout, stderr, entry, checkpoint] {
             text.iter_mut().for_each(shorten);
         }

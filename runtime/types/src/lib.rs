@@ -66,6 +66,8 @@ mod span_range;
 mod stall;
 mod state;
 mod stop;
+mod sweep;
+mod sweep_template;
 mod telemetry;
 mod time;
 mod token;
@@ -152,6 +154,8 @@ pub use span_range::span_range;
 pub use stall::{StallAction, StallPolicy};
 pub use state::{JobPhase, JobState, ReasonCode};
 pub use stop::{Signal, Stop, WarningSignal};
+pub use sweep::{AshaRule, EarlyStopping, MedianRule, Sweep, SweepGoal};
+pub use sweep_template::{TemplatePart, entry_parameters, fill_template, is_parameter_name, template_parts};
 pub use telemetry::{
     CO_LOCATION_COLUMNS, ColocationSample, DeviceTelemetry, GpuPerformance, GpuReading, SharingStrategy,
 };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, HostShare, Isolation, JobId,
     JobSpec, JobState, LinkBandwidths, NodeDrain, NodeId, Outcome, OutputFiles, Progress, ReasonCode, Share,
-    SharingLimits, Signal, Slowdown, Span, StopReason, Time,
+    SharingLimits, Signal, Slowdown, Span, StopReason, Sweep, Time,
 };
 
 /// The record of a job, an array as a whole, or a member.
@@ -93,6 +93,9 @@ pub struct JobLabels {
     pub entry: Option<String>,
     /// The directory for checkpoints that it names; without one its workers keep them.
     pub checkpoint: Option<String>,
+    /// How the members are compared, if it is a sweep or a member of one.
+    #[serde(default)]
+    pub sweep: Option<Sweep>,
 }
 
 impl JobLabels {
@@ -107,7 +110,8 @@ impl JobLabels {
     pub fn of(spec: &JobSpec, id: JobId) -> JobLabels {
         let entry = spec.entry(id.index).cloned();
         let checkpoint = spec.checkpoint_of(id);
-        JobLabels { partition: spec.partition.clone(), output: spec.output.clone(), entry, checkpoint }
+        let (partition, output) = (spec.partition.clone(), spec.output.clone());
+        JobLabels { partition, output, entry, checkpoint, sweep: spec.sweep.clone() }
     }
 }
 

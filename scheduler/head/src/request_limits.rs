@@ -96,6 +96,8 @@ impl RequestLimits {
         at_most("the working directory", spec.workdir.len(), LONGEST_PATH)?;
         at_most("the checkpoint directory", length(spec.checkpoint.as_ref()), LONGEST_PATH)?;
         at_most("the partition", length(spec.partition.as_ref()), LONGEST_NAME)?;
+        let metric = spec.sweep.as_ref().and_then(|sweep| sweep.metric.as_ref());
+        at_most("the metric of the sweep", length(metric), LONGEST_NAME)?;
         spec.output
             .paths()
             .try_for_each(|path| at_most("the file for the output", path.len(), LONGEST_PATH))?;

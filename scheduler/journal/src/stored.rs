@@ -30,6 +30,7 @@ mod report;
 mod request;
 mod shares;
 mod state;
+mod sweep;
 mod usage;
 
 pub(crate) use checkpoints::{StoredCheckpointResult, StoredCheckpointSource};
@@ -50,4 +51,5 @@ pub(crate) use report::StoredReport;
 pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
 pub(crate) use shares::{StoredShareBook, StoredShareTable};
 pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};
+pub(crate) use sweep::StoredSweep;
 pub(crate) use usage::{StoredDeviceUsage, StoredUsageCurve};

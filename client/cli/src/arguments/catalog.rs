@@ -15,8 +15,8 @@ const GROUPS: &[CommandGroup] = &[
     (
         "Common commands",
         &[
-            "demo", "up", "run", "submit", "list", "show", "logs", "explain", "wait", "cancel", "top",
-            "nodes", "share", "web",
+            "demo", "up", "run", "submit", "sweep", "list", "show", "logs", "explain", "wait", "cancel",
+            "top", "nodes", "share", "web",
         ],
     ),
     ("Advanced commands for jobs", &["hold", "release", "requeue", "update", "metrics", "code"]),
@@ -49,6 +49,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "cohabit submit --array 1-100%4 --name sweep --snapshot ./member.sh",
         ],
     ),
+    (
+        "sweep",
+        &[
+            "cohabit sweep --grid lr=0.1,0.01 --grid seed=1..3 -- python train.py --lr {lr} --seed {seed}",
+            "cohabit sweep --random lr=log:1e-5..1e-1 --samples 20 -- python train.py --lr {lr}",
+            "cohabit sweep sweep.toml --gpus 0.5 -- python train.py --lr {lr}",
+        ],
+    ),
+    ("sweep show", &["cohabit sweep show", "cohabit sweep show 12 --sort loss --output csv"]),
+    ("sweep resume", &["cohabit sweep resume last"]),
     ("list", &["cohabit list", "cohabit list --all --user ada --state failed"]),
     ("show", &["cohabit show 12", "cohabit show --output json last"]),
     ("logs", &["cohabit logs -f last", "cohabit logs --tail 20 12", "cohabit logs 12.3 --rank 1"]),

@@ -24,6 +24,7 @@ mod service;
 mod share;
 mod slurm;
 mod submission;
+mod sweep;
 #[cfg(any(feature = "web", feature = "export"))]
 mod tls;
 mod tokens;
@@ -60,6 +61,9 @@ pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallAr
 pub(crate) use self::share::{ShareArguments, ShareVerb};
 pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
+pub(crate) use self::sweep::{
+    SweepArguments, SweepOutput, SweepResumeArguments, SweepShowArguments, SweepSubmitArguments, SweepVerb,
+};
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
@@ -121,6 +125,8 @@ pub(crate) enum Verb {
     Submit(SubmitArguments),
     /// Submit a job, print its output, and exit with its exit code
     Run(RunArguments),
+    /// Train with many parameters as one array, stop members early, and compare them
+    Sweep(Box<SweepArguments>),
     /// List jobs that are pending or running, or ended within the last day
     #[command(visible_aliases = ["ls", "queue"])]
     List(ListArguments),
@@ -229,12 +235,23 @@ pub(crate) struct TrainArguments {
 }
 
 impl Verb {
-    /// The job to submit, if there is one.
-    pub(crate) fn submission(&self) -> Option<&SubmissionArguments> {
+    /// The flags and the command of the job to submit, if there is one.
+    pub(crate) fn submitted(&self) -> Option<(&JobArguments, &[String])> {
         if let Verb::Submit(SubmitArguments { submission, .. }) | Verb::Run(RunArguments { submission, .. }) =
             self
         {
-            return Some(submission);
+            return Some((&submission.job, &submission.command));
+        }
+        let submission = self.submitted_sweep()?;
+        Some((&submission.job, &submission.command))
+    }
+
+    /// The sweep to submit, if this is one.
+    pub(crate) fn submitted_sweep(&self) -> Option<&SweepSubmitArguments> {
+        if let Verb::Sweep(arguments) = self
+            && arguments.verb.is_none()
+        {
+            return Some(&arguments.submission);
         }
         None
     }
@@ -246,6 +263,7 @@ impl Verb {
             Verb::Token(arguments) => Some(arguments.verb.display()),
             Verb::Submit(arguments) => Some(&arguments.submission.display),
             Verb::Run(arguments) => Some(&arguments.submission.display),
+            Verb::Sweep(arguments) => return arguments.format(),
             Verb::List(arguments) => Some(&arguments.display),
             Verb::Show(arguments) => Some(&arguments.display),
             Verb::Logs(arguments) => Some(&arguments.display),

@@ -48,6 +48,7 @@ mod slurm_shims;
 mod snapshot;
 mod submission;
 mod submit;
+mod sweep;
 mod tasks;
 mod token;
 mod top;
@@ -75,6 +76,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
     match verb {
         Verb::Submit(arguments) => block_on(submit::submit(arguments, script)),
         Verb::Run(arguments) => block_on(run::run(arguments, script)),
+        Verb::Sweep(arguments) => block_on(sweep::sweep(*arguments, script)),
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),

@@ -58,6 +58,20 @@ pub(super) async fn prepare(
     script: Option<Script>,
     input: JobInput,
 ) -> Result<PreparedJob, CommandError> {
+    prepare_as(client, arguments, script, |spec| {
+        let input = if spec.array.is_some() { JobInput::Empty } else { input };
+        JobSpec { input, ..spec }
+    })
+    .await
+}
+
+/// The same with a last change of the specification.
+pub(super) async fn prepare_as(
+    client: &Client,
+    arguments: SubmissionArguments,
+    script: Option<Script>,
+    change: impl FnOnce(JobSpec) -> JobSpec,
+) -> Result<PreparedJob, CommandError> {
     if let Some(script) = &script {
         for line in script.late_directives() {
             output::print_message(&format!(
@@ -72,8 +86,7 @@ pub(super) async fn prepare(
         None => described,
     };
     let depends_on = dependencies(client, &arguments.job.depends_on).await?;
-    let input = if described.array.is_some() { JobInput::Empty } else { input };
-    let submission = Submission::new(JobSpec { depends_on, input, ..described })?;
+    let submission = Submission::new(change(JobSpec { depends_on, ..described }))?;
     let submission = match arguments.idempotency_key {
         Some(key) => submission.with_key(key),
         None => submission,

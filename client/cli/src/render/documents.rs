@@ -8,13 +8,12 @@ use cohabit_client::Explanation;
 use cohabit_client::types::{
     AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, JobChange, JobEvent,
     JobId, JobPrediction, JobRecord, JobState, MetricValue, NodeState, Outcome, Progress, RankRecord,
-    ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
+    ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, entry_parameters,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::error_output::ErrorOutputDocument;
-use super::parameters::parameters;
 use super::rfc3339;
 
 /// `{"jobs": […]}`
@@ -153,7 +152,7 @@ impl From<&JobRecord> for JobDocument {
             code: job.code.as_ref().map(CodeDocument::from),
             application: job.application,
             entry: job.labels.entry.clone(),
-            parameters: job.labels.entry.as_deref().and_then(parameters),
+            parameters: job.labels.entry.as_deref().and_then(entry_parameters),
             partition: job.labels.partition.clone(),
             stdout: job.labels.output.stdout.clone(),
             stderr: job.labels.output.stderr.clone(),

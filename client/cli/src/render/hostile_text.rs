@@ -3,7 +3,7 @@
 
 use cohabit_client::types::{
     AttemptRecord, CodeSnapshot, DeviceId, Enforcement, Health, JobLabels, JobRecord, ModelRecord, Models,
-    NodeId, NodeRecord, NodeState, Outcome, OutputFiles, RefusedWorker, TokenRecord,
+    NodeId, NodeRecord, NodeState, Outcome, OutputFiles, RefusedWorker, Sweep, TokenRecord,
 };
 use cohabit_console::{Colour, Screen};
 use jiff::tz::TimeZone;
@@ -78,6 +78,7 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
             entry: Some(text.to_owned()),
             checkpoint: Some(text.to_owned()),
             output: OutputFiles { stdout: Some(text.to_owned()), stderr: None },
+            sweep: Some(Sweep { metric: Some(text.to_owned()), ..Sweep::default() }),
         },
         ..job
     }

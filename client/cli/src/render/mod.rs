@@ -22,6 +22,7 @@ pub(crate) mod share_documents;
 pub(crate) mod share_table;
 mod silence;
 pub(crate) mod states;
+pub(crate) mod sweep_rows;
 pub(crate) mod tasks_table;
 pub(crate) mod tokens_table;
 pub(crate) mod usage_documents;

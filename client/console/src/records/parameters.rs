@@ -1,5 +1,6 @@
 //! The entries of members of an array from a file: keys of JSON objects are parameters, with a column each.
 
+use cohabit_types::entry_parameters;
 use serde_json::{Map, Value};
 
 use super::short_name::short_name;
@@ -19,7 +20,7 @@ pub struct ParameterColumns(Vec<String>);
 impl ParameterColumns {
     /// None where there is no entry, one where an entry is no object, and else one for each key.
     pub fn of<'a>(entries: impl Iterator<Item = &'a str>) -> ParameterColumns {
-        let Some(objects) = entries.map(parameters).collect::<Option<Vec<_>>>() else {
+        let Some(objects) = entries.map(entry_parameters).collect::<Option<Vec<_>>>() else {
             return ParameterColumns(vec![ENTRY.to_owned()]);
         };
         let mut keys: Vec<String> = Vec::new();
@@ -38,7 +39,7 @@ impl ParameterColumns {
 
     /// The cells of a job with this entry.
     pub fn cells(&self, entry: Option<&str>) -> Vec<String> {
-        let object = entry.and_then(parameters);
+        let object = entry.and_then(entry_parameters);
         let cell = |key: &String| match &object {
             Some(object) if key != ENTRY => object.get(key).map_or(String::new(), value_text),
             Some(_) | None => entry.unwrap_or_default().to_owned(),
@@ -47,17 +48,9 @@ impl ParameterColumns {
     }
 }
 
-/// The parameters of an entry, if it is a JSON object.
-pub fn parameters(entry: &str) -> Option<Map<String, Value>> {
-    match serde_json::from_str(entry) {
-        Ok(Value::Object(object)) => Some(object),
-        Ok(_) | Err(_) => None,
-    }
-}
-
 /// The entry in a line: `lr=0.1, batch=64`, or as it is.
 pub fn entry_text(entry: &str) -> String {
-    match parameters(entry) {
+    match entry_parameters(entry) {
         Some(object) => {
             let pairs = object.iter().map(|(key, value)| format!("{key}={}", value_text(value)));
             pairs.collect::<Vec<_>>().join(", ")

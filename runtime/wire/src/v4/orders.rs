@@ -156,6 +156,7 @@ impl From<JobSpec> for types::JobSpec {
             input: types::JobInput::default(),
             qos: types::Qos::default(),
             project: None,
+            sweep: None,
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -196,6 +197,7 @@ impl From<types::JobSpec> for JobSpec {
             input: _,
             qos: _,
             project: _,
+            sweep: _,
             ..
         } = spec;
         JobSpec {
@@ -351,8 +353,8 @@ mod tests {
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
-                        partition, entries, messages, input or project, its quality of \
-                        service, no checkpoints elsewhere, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 16, "{left_out}");
+                        partition, entries, messages, input, project or sweep, its quality of service, no checkpoints \
+                        elsewhere, and is no part of an application";
+        assert_eq!(bytes(&preemptible), old + 17, "{left_out}");
     }
 }

@@ -6,7 +6,7 @@ use cohabit_types::{self as types, Bytes, ContentHash, JobId, Share, Signal, Slo
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
-use super::{StoredHostShare, StoredModelDescription, StoredNotifyRequest};
+use super::{StoredHostShare, StoredModelDescription, StoredNotifyRequest, StoredSweep};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -66,6 +66,8 @@ pub(crate) struct StoredJobSpec {
     qos: types::Qos,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    #[serde(with = "As::<Option<StoredSweep>>", default, skip_serializing_if = "Option::is_none")]
+    sweep: Option<types::Sweep>,
 }
 
 #[derive(Serialize, Deserialize)]

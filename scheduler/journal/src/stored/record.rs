@@ -10,7 +10,7 @@ use serde_with::{As, Same};
 
 use super::{
     StoredCodeSnapshot, StoredDemand, StoredEnforcement, StoredHostShare, StoredJobState, StoredOutcome,
-    StoredOutputFiles, StoredProgress, StoredReasonCode, StoredStopReason,
+    StoredOutputFiles, StoredProgress, StoredReasonCode, StoredStopReason, StoredSweep,
 };
 use crate::shape::shape_of;
 
@@ -73,6 +73,8 @@ pub(crate) struct StoredJobLabels {
     entry: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
+    #[serde(with = "As::<Option<StoredSweep>>", default, skip_serializing_if = "Option::is_none")]
+    sweep: Option<types::Sweep>,
 }
 
 #[derive(Serialize, Deserialize)]

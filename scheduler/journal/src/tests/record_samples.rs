@@ -2,7 +2,8 @@
 
 use cohabit_types::{
     ArraySummary, AttemptRecord, Bytes, Demand, Enforcement, JobId, JobLabels, JobPrediction, JobRecord,
-    JobState, Outcome, RankRecord, ReasonCode, Share, Signal, Slowdown, Span, StopReason, TrainingSpec,
+    JobState, Outcome, RankRecord, ReasonCode, Share, Signal, Slowdown, Span, StopReason, Sweep,
+    TrainingSpec,
 };
 
 use super::samples::{at, code, demands, gpu, progress};
@@ -10,8 +11,7 @@ use super::script_samples::output_files;
 
 /// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot,
 /// of a child of an application, of one of which earlier runs tell something, of a command that has to be
-/// quoted, of a job of a script for Slurm, and of a
-/// member of an array from a file.
+/// quoted, of a job of a script for Slurm, of a member of an array from a file, and of a sweep.
 pub(super) fn records() -> Vec<JobRecord> {
     let plain = JobRecord {
         id: JobId::new(7),
@@ -72,11 +72,14 @@ pub(super) fn records() -> Vec<JobRecord> {
         output: output_files(),
         entry: None,
         checkpoint: Some("/c/7".into()),
+        sweep: None,
     };
     let entry = Some(r#"{"lr":0.1}"#.into());
     let member = JobRecord { labels: JobLabels { entry, ..JobLabels::default() }, ..plain.clone() };
     let labelled = JobRecord { labels, ..plain.clone() };
-    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs, quoted, labelled, member]
+    let sweep = Some(Sweep { metric: Some("loss".into()), ..Sweep::default() });
+    let swept = JobRecord { labels: JobLabels { sweep, ..JobLabels::default() }, ..plain.clone() };
+    vec![full_record(&plain), plain, array, in_snapshot, child, by_runs, quoted, labelled, member, swept]
 }
 
 fn full_record(plain: &JobRecord) -> JobRecord {

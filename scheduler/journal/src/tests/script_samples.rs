@@ -1,10 +1,10 @@
 //! Samples of what scripts and files give a job: a label, files for its output, requests for messages, and
-//! entries, and input that a client sends.
+//! entries, input that a client sends, and rules of sweeps.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    Array, ClientRequestId, FeedKind, JobInput, JobSpec, NotifyRequest, OutputFiles, Principal, Request,
-    Role, Submit,
+    Array, AshaRule, ClientRequestId, EarlyStopping, FeedKind, JobInput, JobSpec, MedianRule, NotifyRequest,
+    OutputFiles, Principal, Request, Role, Submit, Sweep, SweepGoal,
 };
 
 /// Files for the output of a job.
@@ -12,8 +12,9 @@ pub(super) fn output_files() -> OutputFiles {
     OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
 }
 
-/// A script with files for its output, an array of two entries, and a job that reads what a client sends.
-pub(super) fn events() -> [Event; 3] {
+/// A script with files for its output, an array of two entries, a job that reads what a client sends, and
+/// sweeps.
+pub(super) fn events() -> [Event; 6] {
     let script = JobSpec {
         partition: Some("gpu".into()),
         output: output_files(),
@@ -30,7 +31,15 @@ pub(super) fn events() -> [Event; 3] {
     };
     let reader =
         JobSpec { input: JobInput::Sent, ..JobSpec::command(vec!["wc".into(), "-l".into()], "/".into()) };
-    [script, entries, reader].map(|spec| {
+    let sweep = |early_stopping| JobSpec {
+        entries: vec![r#"{"lr":"1e-5"}"#.into()],
+        array: Some(Array::from(0..=0)),
+        sweep: Some(Sweep { metric: Some("accuracy".into()), goal: SweepGoal::Max, early_stopping }),
+        ..JobSpec::command(vec!["train".into(), "--lr={lr}".into()], "/".into())
+    };
+    let median = sweep(Some(EarlyStopping::Median(MedianRule { grace: 10, completed: 3 })));
+    let asha = sweep(Some(EarlyStopping::Asha(AshaRule { grace: 1, reduction: 4, rungs: 5 })));
+    [script, entries, reader, median, asha, sweep(None)].map(|spec| {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         Event::Client(
             ClientRequestId(9),

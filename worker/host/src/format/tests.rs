@@ -92,7 +92,7 @@ fn version_2_adds_only_new_fields_to_complete_files_of_version_1() {
             for name in ["preemptible", "requeue_on_timeout"] {
                 assert_eq!(added.remove(name), Some(false.into()), "{name}");
             }
-            for name in ["code", "stall", "partition", "project"] {
+            for name in ["code", "stall", "partition", "project", "sweep"] {
                 assert_eq!(added.remove(name), Some(Value::Null), "{name}");
             }
             assert!(added.remove("output").is_some(), "{name}");
