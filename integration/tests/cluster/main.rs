@@ -21,6 +21,7 @@ mod fair_share;
 mod faults;
 mod gangs;
 mod gpus;
+mod history;
 mod hostile;
 mod input;
 mod interference;

@@ -15,11 +15,11 @@ const GROUPS: &[CommandGroup] = &[
     (
         "Common commands",
         &[
-            "demo", "up", "run", "submit", "sweep", "list", "show", "logs", "explain", "wait", "cancel",
-            "top", "nodes", "share", "web",
+            "demo", "up", "run", "submit", "sweep", "list", "last", "show", "logs", "explain", "wait",
+            "cancel", "top", "nodes", "share", "web",
         ],
     ),
-    ("Advanced commands for jobs", &["hold", "release", "requeue", "update", "metrics", "code"]),
+    ("Advanced commands for jobs", &["history", "hold", "release", "requeue", "update", "metrics", "code"]),
     ("Advanced commands for applications", &["applications", "actors", "tasks", "objects"]),
     (
         "Advanced commands for clusters",
@@ -60,6 +60,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("sweep show", &["cohabit sweep show", "cohabit sweep show 12 --sort loss --output csv"]),
     ("sweep resume", &["cohabit sweep resume last"]),
     ("list", &["cohabit list", "cohabit list --all --user ada --state failed"]),
+    ("last", &["cohabit last", "cohabit last --output json"]),
+    ("history", &["cohabit history", "cohabit history --since 7d --limit 100"]),
     ("show", &["cohabit show 12", "cohabit show --output json last"]),
     ("logs", &["cohabit logs -f last", "cohabit logs --tail 20 12", "cohabit logs 12.3 --rank 1"]),
     ("explain", &["cohabit explain last", "cohabit explain train"]),

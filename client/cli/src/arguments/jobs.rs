@@ -13,7 +13,8 @@ use crate::completion;
 // Arguments of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Also list jobs that ended more than a day ago
+    /// Also list jobs that ended more than a day ago, of all users; `history` shows your newest jobs only,
+    /// with their commands and exit codes
     #[arg(long)]
     pub(crate) all: bool,
     /// List jobs in these states: PENDING, RUNNING, FAILED, …; a path such as ./state names the state
@@ -26,9 +27,9 @@ pub(crate) struct ListArguments {
     /// List jobs with this name
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// List the members of this array
-    #[arg(long, value_name = "ID")]
-    pub(crate) members_of: Option<u64>,
+    /// List the members of this array: a number (12), a name, or `last`
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(completion::recent_jobs))]
+    pub(crate) members_of: Option<JobRef>,
     #[command(flatten)]
     pub(crate) connection: AddressArguments,
     #[command(flatten)]

@@ -13,6 +13,7 @@ mod connection;
 mod daemons;
 #[cfg(feature = "export")]
 mod export;
+mod history;
 mod job;
 mod jobs;
 mod metrics;
@@ -50,6 +51,7 @@ pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
 #[cfg(feature = "export")]
 pub(crate) use self::export::ExportArguments;
+pub(crate) use self::history::{HistoryArguments, LastArguments};
 pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
@@ -130,6 +132,10 @@ pub(crate) enum Verb {
     /// List jobs that are pending or running, or ended within the last day
     #[command(visible_aliases = ["ls", "queue"])]
     List(ListArguments),
+    /// Show your newest job in one line: id, name and state
+    Last(LastArguments),
+    /// List your newest jobs with their commands, times and exit codes, however long ago they ended
+    History(HistoryArguments),
     /// Show jobs in full
     Show(ShowArguments),
     /// Print the output of a job, or of all jobs of an application
@@ -265,6 +271,8 @@ impl Verb {
             Verb::Run(arguments) => Some(&arguments.submission.display),
             Verb::Sweep(arguments) => return arguments.format(),
             Verb::List(arguments) => Some(&arguments.display),
+            Verb::Last(arguments) => Some(&arguments.display),
+            Verb::History(arguments) => Some(&arguments.display),
             Verb::Show(arguments) => Some(&arguments.display),
             Verb::Logs(arguments) => Some(&arguments.display),
             Verb::Metrics(arguments) => Some(&arguments.display),

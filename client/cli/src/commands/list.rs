@@ -6,6 +6,7 @@ use cohabit_client::types::{Filter, JobRecord, Span};
 use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
+use super::job_reference::resolve_one;
 use crate::arguments::{ListArguments, OutputFormat};
 use crate::clock::now;
 use crate::endpoint::connect;
@@ -17,12 +18,16 @@ pub(super) const LISTED_FOR: Span = Span::from_secs(86_400);
 
 pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection()).await?;
+    let members_of = match &arguments.members_of {
+        Some(reference) => Some(resolve_one(&client, reference).await?.number),
+        None => None,
+    };
     let filter = Filter {
         states: arguments.states(),
         ended_after: (!arguments.all).then(|| now() - LISTED_FOR),
         user: arguments.user,
         name: arguments.name,
-        members_of: arguments.members_of,
+        members_of,
         ..Filter::default()
     };
     let listed = client.list_all(filter).await?;

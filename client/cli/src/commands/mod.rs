@@ -22,7 +22,9 @@ mod explain;
 mod export;
 #[cfg(feature = "head")]
 mod head;
+mod history;
 mod job_reference;
+mod last;
 mod line_merge;
 mod list;
 mod log_lines;
@@ -78,6 +80,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Run(arguments) => block_on(run::run(arguments, script)),
         Verb::Sweep(arguments) => block_on(sweep::sweep(*arguments, script)),
         Verb::List(arguments) => block_on(list::list(arguments)),
+        Verb::Last(arguments) => block_on(last::last(arguments)),
+        Verb::History(arguments) => block_on(history::history(arguments)),
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
         Verb::Metrics(arguments) => block_on(metrics::metrics(arguments)),

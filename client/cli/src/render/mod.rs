@@ -10,6 +10,7 @@ pub(crate) mod code_documents;
 pub(crate) mod code_stat;
 pub(crate) mod documents;
 pub(crate) mod error_output;
+pub(crate) mod history_table;
 pub(crate) mod jobs_table;
 pub(crate) mod metrics;
 pub(crate) mod model_documents;
