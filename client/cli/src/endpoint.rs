@@ -27,6 +27,11 @@ pub(crate) async fn connect_to_wait(flags: &ConnectionArguments) -> Result<Clien
     Ok(connect(flags).await?.with_retry_timeout(HEAD_ABSENCE))
 }
 
+/// The same for a command with a person before it, who can end it: it goes on whenever the head comes back.
+pub(crate) async fn connect_to_stay(flags: &ConnectionArguments) -> Result<Client, CommandError> {
+    Ok(connect(flags).await?.with_retry_timeout(Duration::MAX))
+}
+
 /// The settings, with these flags first.
 pub(crate) fn read_settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
     config::read_settings(connection_flags(flags)?)

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DrainRequest, DryRun, Explanation, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, JobSettings, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId,
-    RefusedWorker, TokenRecord,
+    ChangeResult, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, HeadStatus,
+    InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobSettings, MetricSeries, ModelChoice,
+    Models, NewToken, NodeRecord, RankId, RefusedWorker, TokenRecord,
 };
 
-use crate::call::{Client, PAGE, short_call_context};
+use crate::call::{Client, PAGE, long_poll_context, short_call_context};
 use crate::connect::on_blocking_thread;
 use crate::link::HeadConnection;
 use crate::{ConnectOptions, Error, JobHandle, Submission};
@@ -337,6 +337,42 @@ impl Client {
             async move { to.service.write_input(short_call_context(), piece).await.map(Ok) }
         };
         Ok(self.call(write).await??)
+    }
+
+    /// Starts a further process beside a running rank, in its environment. It ends when nobody has asked for
+    /// its output for a minute. For the user of the job and admins.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if the job is another user's; [`Error::Refused`] if the rank does not run, or
+    /// has too many further processes.
+    pub async fn start_exec(&self, request: ExecRequest) -> Result<(), Error> {
+        let ask = |to: HeadConnection| {
+            let request = Box::new(request.clone());
+            async move { to.service.start_exec(short_call_context(), request).await.map(Ok) }
+        };
+        Ok(self.call(ask).await??)
+    }
+
+    /// A piece of the output of a further process; waits for more at its end.
+    ///
+    /// # Errors
+    /// As for [`Client::start_exec`]; the code is `not_found` once the process is forgotten, and
+    /// `unavailable` while its worker is away.
+    pub async fn read_exec(&self, read: ExecRead) -> Result<ExecOutput, Error> {
+        let ask =
+            |to: HeadConnection| async move { to.service.read_exec(long_poll_context(), read).await.map(Ok) };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Ends a further process, if it runs, and forgets it.
+    ///
+    /// # Errors
+    /// As for [`Client::start_exec`].
+    pub async fn end_exec(&self, process: ExecId) -> Result<(), Error> {
+        let ask = |to: HeadConnection| async move {
+            to.service.end_exec(short_call_context(), process).await.map(Ok)
+        };
+        Ok(self.call(ask).await??)
     }
 
     /// The metrics of one rank over its steps; empty if it reported none. For the user of its job and admins.

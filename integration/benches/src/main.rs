@@ -26,10 +26,11 @@ use futures::future::BoxFuture;
 /// A bench's name, and what it does.
 type Bench = (&'static str, fn() -> BoxFuture<'static, ()>);
 
-const BENCHES: [Bench; 14] = [
+const BENCHES: [Bench; 15] = [
     ("jobs-command", || Box::pin(jobs::command::bench())),
     ("jobs-array", || Box::pin(jobs::array::bench())),
     ("jobs-idle", || Box::pin(jobs::idle::bench())),
+    ("jobs-keys", || Box::pin(jobs::keys::bench())),
     ("head-submits", || Box::pin(head::submits::single())),
     ("head-array", || Box::pin(head::submits::array())),
     ("head-latency", || Box::pin(head::latency::bench())),

@@ -6,9 +6,10 @@ use cohabit_net::{
     Context, WorkerHello, WorkerLink, WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    Bytes, CheckpointPiece, CheckpointQuery, Device, DeviceId, DeviceKind, Incarnation, InputPiece,
-    Inventory, Isolation, LinkBandwidths, LogChunk, LogRequest, MetricSeries, NodeId, Order, Outcome, RankId,
-    Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
+    Bytes, CheckpointPiece, CheckpointQuery, Device, DeviceId, DeviceKind, ExecId, ExecOutput, ExecRead,
+    ExecRequest, Incarnation, InputPiece, Inventory, Isolation, LinkBandwidths, LogChunk, LogRequest,
+    MetricSeries, NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits,
+    Span, Time, WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -152,6 +153,18 @@ impl WorkerService for OrderForwarder {
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
         Err(Refusal::new(RefusalCode::NotFound, "a played worker keeps no metrics"))
+    }
+
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker starts no processes"))
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker starts no processes"))
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker starts no processes"))
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

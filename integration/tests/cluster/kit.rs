@@ -4,6 +4,7 @@ mod attempt_log;
 mod cgroup;
 mod faults;
 mod proxy;
+mod screen;
 mod small_disk;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub(crate) use attempt_log::AttemptLog;
 pub(crate) use cgroup::Cgroup;
 pub(crate) use faults::{FakeClock, FakeDisk, kill_hard};
 pub(crate) use proxy::Proxy;
+pub(crate) use screen::Screen;
 pub(crate) use small_disk::SmallDisk;
 
 /// A time limit longer than any step takes on a busy machine.

@@ -1,8 +1,8 @@
 //! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
 
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, InputPiece, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal,
-    RefusalCode,
+    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, InputPiece, LogChunk,
+    LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode,
 };
 use cohabit_wire::{WorkerServiceClient, v4};
 use tarpc::client::RpcError;
@@ -87,6 +87,47 @@ impl WorkerOrders {
         }
     }
 
+    /// Starts a further process beside a rank. A worker of protocol 4 starts none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn start_exec(
+        &self,
+        context: Context,
+        request: Box<ExecRequest>,
+    ) -> Result<Result<(), Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_execs())),
+            VersionedClient::V5(worker) => worker.start_exec(context, request).await,
+        }
+    }
+
+    /// A piece of the output of a further process; a long poll at its end.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn read_exec(
+        &self,
+        context: Context,
+        read: ExecRead,
+    ) -> Result<Result<ExecOutput, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_execs())),
+            VersionedClient::V5(worker) => worker.read_exec(context, read).await,
+        }
+    }
+
+    /// Ends a further process.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn end_exec(&self, context: Context, process: ExecId) -> Result<Result<(), Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_execs())),
+            VersionedClient::V5(worker) => worker.end_exec(context, process).await,
+        }
+    }
+
     /// A piece of the checkpoints of a job that the worker keeps. One of protocol 4 gives none away.
     ///
     /// # Errors
@@ -104,6 +145,11 @@ impl WorkerOrders {
             VersionedClient::V5(worker) => worker.read_checkpoints(context, query).await,
         }
     }
+}
+
+fn no_execs() -> Refusal {
+    let message = "its worker is of release 0.1, which starts no processes beside jobs: upgrade it";
+    Refusal::new(RefusalCode::WrongState, message)
 }
 
 impl From<v4::WorkerServiceClient> for WorkerOrders {

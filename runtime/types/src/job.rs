@@ -257,9 +257,20 @@ impl JobSpec {
             (JobInput::Sent, _, Some(_)) => {
                 Err("the members of an array read no input: let each read a file of its own".into())
             }
-            (JobInput::Sent, Entrypoint::Application(_) | Entrypoint::Runner(_), None) => {
-                Err("a part of an application reads no input: pass what it needs as arguments".into())
+            (JobInput::Terminal(_), _, Some(_)) => {
+                Err("the members of an array have no terminal: leave out --pty".into())
             }
+            (
+                JobInput::Sent | JobInput::Terminal(_),
+                Entrypoint::Application(_) | Entrypoint::Runner(_),
+                _,
+            ) => Err("a part of an application reads no input: pass what it needs as arguments".into()),
+            (JobInput::Terminal(_), Entrypoint::Command(_), None) => match self.ranks() {
+                1 => Ok(()),
+                ranks => Err(format!(
+                    "a job with a terminal has one rank, not {ranks}: leave out --pty, or --nodes and --launch"
+                )),
+            },
         }
     }
 
@@ -334,7 +345,7 @@ impl JobSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StallAction;
+    use crate::{StallAction, TerminalSize};
 
     fn sleeper() -> JobSpec {
         JobSpec::command(vec!["/bin/sleep".into(), "1".into()], "/tmp".into())
@@ -357,6 +368,13 @@ mod tests {
         let read = JobSpec { input: JobInput::Sent, ..sleeper() };
         assert_eq!(read.check(), Ok(()));
         assert!(JobSpec { array: Some(Array::from(0..=1)), ..read }.check().unwrap_err().contains("input"));
+        let input = JobInput::Terminal(TerminalSize::default());
+        let shell = JobSpec { input, ..sleeper() };
+        assert_eq!(shell.check(), Ok(()));
+        let of_array = JobSpec { array: Some(Array::from(0..=1)), ..shell.clone() };
+        assert!(of_array.check().unwrap_err().contains("terminal"));
+        let of_gang = JobSpec { demand: Demand { nodes: 2, ..shell.demand }, ..shell };
+        assert!(of_gang.check().unwrap_err().contains("one rank, not 2"));
         let at_once = StallPolicy { timeout: Span::ZERO, action: StallAction::Warn };
         let stall_refusal = JobSpec { stall: Some(at_once), ..sleeper() }.check().unwrap_err();
         assert!(stall_refusal.contains("zero"));

@@ -17,6 +17,7 @@ mod content_hash;
 mod counted;
 mod device;
 mod entrypoint;
+mod exec;
 mod feed;
 mod feed_kind;
 mod figures;
@@ -93,6 +94,7 @@ pub use device::{
     Mig, PeerPath, SharingLimits,
 };
 pub use entrypoint::{Command, Entrypoint};
+pub use exec::{ExecId, ExecOutput, ExecRead, ExecRequest, MOST_EXECS};
 pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob};
 pub use feed_kind::FeedKind;
 pub use figures::{DeviceHolder, Figures, GpuTime, Histogram, LiveJobs, NodeFigures, UserFigures};
@@ -112,7 +114,7 @@ pub use interference_models::{ModelChoice, ModelRecord, Models};
 pub use isolation::{AccountKey, Isolation, UserIsolation};
 pub use job::{CHECKPOINT_JOB, Dependency, DependencyKind, GIVEN_BACK_WITHIN, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
-pub use job_input::{INPUT_PIECE, InputPiece, JobInput, MOST_INPUT};
+pub use job_input::{INPUT_PIECE, InputPiece, JobInput, MOST_INPUT, TerminalSize, Typist};
 pub use job_ref::{JobRef, ParseRefError};
 pub use job_settings::{JobSettings, TimeLimitSetting};
 pub use job_updates::{JobUpdates, UpdateCursor};

@@ -8,11 +8,11 @@
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
-    DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
-    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing,
-    Order, RankId, Refusal, RefusedWorker, Report, ShareReport, ShareTable, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord,
+    DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures,
+    Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report, ShareReport,
+    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -108,6 +108,13 @@ pub trait ClientService {
     async fn shares() -> Result<Box<ShareReport>, Refusal>;
     /// Divides the cluster by this table from now on, or only checks it. For admins.
     async fn apply_shares(table: Box<ShareTable>, dry_run: bool) -> Result<(), Refusal>;
+    /// Starts a further process beside a running rank, for the user of its job and admins.
+    async fn start_exec(request: Box<ExecRequest>) -> Result<(), Refusal>;
+    /// A piece of the output of a further process; a long poll at its end. Its worker ends a process of which
+    /// nobody has asked for output for a minute.
+    async fn read_exec(read: ExecRead) -> Result<ExecOutput, Refusal>;
+    /// Ends a further process, if it runs, and forgets it.
+    async fn end_exec(process: ExecId) -> Result<(), Refusal>;
 }
 
 /// Worker to head.
@@ -138,4 +145,10 @@ pub trait WorkerService {
     async fn write_input(piece: InputPiece) -> Result<u64, Refusal>;
     /// A piece of the checkpoints of a job that this worker keeps.
     async fn read_checkpoints(query: CheckpointQuery) -> Result<CheckpointPiece, Refusal>;
+    /// Starts a further process beside a running rank.
+    async fn start_exec(request: Box<ExecRequest>) -> Result<(), Refusal>;
+    /// A piece of the output of a further process; a long poll at its end.
+    async fn read_exec(read: ExecRead) -> Result<ExecOutput, Refusal>;
+    /// Ends a further process, if it runs, and forgets it.
+    async fn end_exec(process: ExecId) -> Result<(), Refusal>;
 }

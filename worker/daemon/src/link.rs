@@ -14,13 +14,14 @@ use cohabit_net::{
     WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, Incarnation, InputPiece, LogChunk, LogRequest, MetricSeries, Order,
-    RankId, Refusal, Report, Span, Time, WorkerKey,
+    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, Incarnation, InputPiece,
+    LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, Report, Span, Time, WorkerKey,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::checkpoints::CheckpointArchives;
+use crate::exec;
 use crate::input;
 use crate::logs;
 use crate::machine_info::MachineInfo;
@@ -291,6 +292,18 @@ impl WorkerService for LinkService {
 
     async fn write_input(self, _: cohabit_net::Context, piece: InputPiece) -> Result<u64, Refusal> {
         input::write(&self.state, piece).await
+    }
+
+    async fn start_exec(self, _: cohabit_net::Context, request: Box<ExecRequest>) -> Result<(), Refusal> {
+        exec::start(&self.state, *request).await
+    }
+
+    async fn read_exec(self, _: cohabit_net::Context, read: ExecRead) -> Result<ExecOutput, Refusal> {
+        exec::read(&self.state, read).await
+    }
+
+    async fn end_exec(self, _: cohabit_net::Context, process: ExecId) -> Result<(), Refusal> {
+        exec::end(&self.state, process).await
     }
 
     async fn read_checkpoints(

@@ -6,9 +6,9 @@ use std::time::Duration;
 use cohabit_actor::blocking;
 use cohabit_host::log::LogDirectory;
 use cohabit_host::rank_directory::RankDirectory;
-use cohabit_types::{FollowMode, LogChunk, LogRequest, Refusal, RefusalCode};
+use cohabit_types::{FollowMode, LogChunk, LogPosition, LogRequest, Refusal, RefusalCode};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::removed_ranks::RemovalReason;
 use crate::state_directory::StateDirectory;
@@ -16,11 +16,18 @@ use crate::state_directory::StateDirectory;
 /// How long a request waits for more output.
 const LONG_POLL: Duration = Duration::from_secs(15);
 
-/// The first pause between two polls. It doubles while there is no new output.
+/// The first pause between two polls where the kernel does not tell of new output. It doubles while there is
+/// none.
 const MIN_PAUSE: Duration = Duration::from_millis(4);
 
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_millis(128);
+
+/// The pause where the kernel tells.
+const WATCHED_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long more is waited for after something came: a rank that prints much sends fewer messages.
+const GATHER: Duration = Duration::from_millis(1);
 
 /// Part of a rank's output. At the end of the output, waits for more if the request says so.
 pub(crate) async fn read(
@@ -30,14 +37,27 @@ pub(crate) async fn read(
 ) -> Result<LogChunk, Refusal> {
     let folder = RankDirectory::for_rank(&state.ranks(), request.rank);
     let deadline = Instant::now() + LONG_POLL;
+    match follow(state, &folder, request.from, request.at_end, deadline).await? {
+        Some(chunk) => Ok(chunk),
+        None => answer_removed(state, node, request).await,
+    }
+}
+
+/// Part of the output in this directory of a rank, or of a further process of one; `None` if it is removed.
+/// At the end, waits for more if it is to.
+pub(crate) async fn follow(
+    state: &StateDirectory,
+    folder: &RankDirectory,
+    from: LogPosition,
+    at_end: FollowMode,
+    deadline: Instant,
+) -> Result<Option<LogChunk>, Refusal> {
     let mut ends = state.ends();
     loop {
-        let Some((extent, chunk)) = read_now(&folder, request).await? else {
-            return answer_removed(state, node, request).await;
-        };
-        let waits = chunk.records.is_empty() && !chunk.complete && request.at_end == FollowMode::Wait;
-        if !waits || !grows(&folder, extent, deadline, &mut ends).await? {
-            return Ok(chunk);
+        let Some((extent, chunk)) = read_now(folder, from).await? else { return Ok(None) };
+        let waits = chunk.records.is_empty() && !chunk.complete && at_end == FollowMode::Wait;
+        if !waits || !grows(state, folder, extent, deadline, &mut ends).await? {
+            return Ok(Some(chunk));
         }
     }
 }
@@ -47,6 +67,7 @@ type Extent = ((u64, u64), bool);
 
 /// Waits until there is more to read or the rank has ended; false at the deadline.
 async fn grows(
+    state: &StateDirectory,
     folder: &RankDirectory,
     seen: Extent,
     deadline: Instant,
@@ -54,12 +75,23 @@ async fn grows(
 ) -> Result<bool, Refusal> {
     let mut pause = MIN_PAUSE;
     while Instant::now() < deadline {
+        let (changes, followed) = (state.log_changes().clone(), folder.clone());
+        // Before the look: nothing is printed between the two.
+        let follower = blocking(move || changes.follow(&followed.log(), followed.path())).await;
         if extent(folder).await? != seen {
             return Ok(true);
         }
-        // The end of a rank is polled at once.
-        let _ = timeout(pause, ends.changed()).await;
-        pause = (pause * 2).min(MAX_PAUSE);
+        match follower {
+            Some(mut follower) => tokio::select! {
+                () = follower.changed() => sleep(GATHER).await,
+                _ = timeout(WATCHED_PAUSE, ends.changed()) => {}
+            },
+            None => {
+                // The end of a rank is polled at once.
+                let _ = timeout(pause, ends.changed()).await;
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+        }
     }
     Ok(false)
 }
@@ -75,16 +107,13 @@ async fn extent(folder: &RankDirectory) -> Result<Extent, Refusal> {
 
 /// `None` if the directory is removed. Whether the rank has ended is read first: after its end nothing more
 /// is printed.
-async fn read_now(
-    folder: &RankDirectory,
-    request: LogRequest,
-) -> Result<Option<(Extent, LogChunk)>, Refusal> {
+async fn read_now(folder: &RankDirectory, from: LogPosition) -> Result<Option<(Extent, LogChunk)>, Refusal> {
     let folder = folder.clone();
     let read = move || {
         let over = folder.is_over();
         let log = LogDirectory::new(folder.log());
         let extent = log.extent()?;
-        let chunk = log.read(request.from)?;
+        let chunk = log.read(from)?;
         // It may be removed while it is read.
         let is_there = if over { folder.is_over() } else { folder.path().is_dir() };
         let chunk = LogChunk { complete: chunk.complete && over, ..chunk };

@@ -31,6 +31,7 @@ use uuid::Uuid;
 
 use crate::code::CodeDirectory;
 use crate::error::WorkerError;
+use crate::log_changes::LogChanges;
 use crate::removed_ranks::RemovedRanks;
 use crate::state_files::{AgreedClock, NodeCredential, NodeIdentity};
 
@@ -46,6 +47,8 @@ pub(crate) struct StateDirectory {
     credential: Secret,
     /// Notified when a rank has ended.
     ends: watch::Sender<()>,
+    /// Logs that are being followed.
+    log_changes: LogChanges,
     /// Held while directories of jobs and attempts are created or removed.
     parents: Arc<Mutex<()>>,
 }
@@ -75,7 +78,8 @@ impl StateDirectory {
         let credential = credential(&root.join("credential.json"))?;
         let links = LinkNumbers { last: node.incarnation, node };
         let (links, ends) = (Arc::new(Mutex::new(links)), watch::Sender::default());
-        Ok((StateDirectory { root, links, credential, ends, parents: Arc::default() }, lock))
+        let (log_changes, parents) = (LogChanges::default(), Arc::default());
+        Ok((StateDirectory { root, links, credential, ends, log_changes, parents }, lock))
     }
 
     /// Lets the users of ranks pass through to their own files.
@@ -192,6 +196,11 @@ impl StateDirectory {
     /// To be called when the outcome of a rank is in its directory.
     pub(crate) fn rank_has_ended(&self) {
         self.ends.send_replace(());
+    }
+
+    /// Notices what ranks print.
+    pub(crate) const fn log_changes(&self) -> &LogChanges {
+        &self.log_changes
     }
 
     /// Changes whenever a rank has ended.

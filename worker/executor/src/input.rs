@@ -14,6 +14,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use tokio::time::sleep;
 
+use crate::error_log::log_error;
+
 /// How much is read at once.
 const PIECE: u64 = 64 << 10;
 /// The pauses while there is nothing new: short after something came, since somebody may be typing.
@@ -47,7 +49,7 @@ impl InputFeed {
     ///
     /// # Errors
     /// When the file cannot be read. The rank then reads an end.
-    pub(crate) async fn run(self) -> io::Result<()> {
+    async fn run(self) -> io::Result<()> {
         let mut pipe = Sender::from_owned_fd(self.pipe)?;
         let (mut position, mut pause) = (0, FIRST_PAUSE);
         loop {
@@ -66,6 +68,13 @@ impl InputFeed {
                 sleep(pause).await;
             }
         }
+    }
+}
+
+/// Feeds the standard input of a process.
+pub(crate) async fn feed_rank(feed: InputFeed) {
+    if let Err(error) = feed.run().await {
+        log_error(&format!("the input of the rank ends early: {error}"));
     }
 }
 

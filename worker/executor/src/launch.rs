@@ -20,13 +20,14 @@ use cohabit_host::cgroup::RankCgroup;
 use cohabit_host::files::{FileContext, FileError, create, is_of_machine};
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_host::records::StartRecord;
-use cohabit_types::{Entrypoint, StartFailure};
+use cohabit_types::{Entrypoint, StartFailure, TerminalSize};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid, getgid, getuid};
 
 use crate::output_files::{self, OpenOutput};
-use crate::raw::{enter_cgroup_before_exec, keep_effective_ids_before_exec};
+use crate::raw::{enter_cgroup_before_exec, keep_effective_ids_before_exec, take_terminal_before_exec};
+use crate::terminal::Terminal;
 
 /// Where a rank runs whose user has no account on this host and may not enter its working directory.
 const FALLBACK_WORKDIR: &str = "/tmp";
@@ -42,23 +43,25 @@ pub(crate) struct LaunchedRank {
     pub(crate) note: Option<String>,
     /// The files of the job that its output goes to as well.
     pub(crate) files: OpenOutput,
+    /// Its terminal, if it has one.
+    pub(crate) terminal: Option<Terminal>,
 }
 
-/// Starts the rank's first process: the leader of a new process group, with this standard input, or an empty
-/// one, and its output in pipes.
+/// Starts the rank's first process: the leader of a new process group, with these streams. With a
+/// terminal it leads a session, too.
 ///
 /// # Errors
 /// Why it could not be started, for the rank's user.
 pub(crate) fn launch(
     folder: &RankDirectory,
     start: &StartRecord,
-    input: Option<OwnedFd>,
+    streams: LaunchStreams,
 ) -> Result<LaunchedRank, StartFailure> {
     let (name, arguments) = command(start)?;
     let script = script(start).map(|text| write_script(folder, text, start)).transpose()?;
     let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
     let cgroup = cgroup.map_err(of_file)?;
-    let launch_command = LaunchCommand { script, name: &name, arguments, cgroup, input };
+    let launch_command = LaunchCommand { script, name: &name, arguments, cgroup, streams };
     let workdir = start.workdir();
     let Some(account) = &start.account else { return launch_in(workdir, &launch_command, start) };
     let has_account = start.rank.private_uid.is_none();
@@ -100,6 +103,11 @@ fn script(start: &StartRecord) -> Option<&str> {
     }
 }
 
+/// The size of the terminal that the rank has, if it has one.
+pub(crate) fn terminal_size(start: &StartRecord) -> Option<TerminalSize> {
+    start.rank.spec.input.terminal().filter(|_| start.rank.rank.rank == 0)
+}
+
 /// The command to start.
 struct LaunchCommand<'a> {
     /// The path of the job's own script, if it has one.
@@ -108,8 +116,15 @@ struct LaunchCommand<'a> {
     arguments: &'a [String],
     /// `cgroup.procs` of the rank's cgroup.
     cgroup: Option<File>,
-    /// Its standard input, where that is not empty.
-    input: Option<OwnedFd>,
+    streams: LaunchStreams,
+}
+
+/// What a process reads from and prints to.
+pub(crate) enum LaunchStreams {
+    /// It reads from this, or nothing, and prints to pipes.
+    Pipes(Option<OwnedFd>),
+    /// A terminal of this size.
+    Terminal(TerminalSize),
 }
 
 fn unreachable(folder: &RankDirectory, account: &Account) -> StartFailure {
@@ -155,9 +170,8 @@ fn launch_in(
             keep_effective_ids_before_exec(process);
         }
         process.args(launch_command.arguments).current_dir(workdir).env_clear().envs(&start.environment);
-        let input = launch_command.input.as_ref().map(OwnedFd::try_clone).transpose()?;
-        process.stdin(input.map_or_else(Stdio::null, Stdio::from));
-        process.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
+        let terminal = set_streams(process, launch_command)?;
+        Ok((process.spawn()?, terminal))
     };
     let started = match spawn_written(|| spawn(Process::new(&program).arg0(name))) {
         Err(error) if is(&error, Errno::ENOEXEC) && is_text(&program) => {
@@ -165,13 +179,32 @@ fn launch_in(
         }
         started => started,
     };
-    let child = started.map_err(|error| failure(&error, name))?;
-    Ok(LaunchedRank { child, note: None, files })
+    let (child, terminal) = started.map_err(|error| failure(&error, name))?;
+    Ok(LaunchedRank { child, note: None, files, terminal })
+}
+
+/// Gives the new process what it reads from and prints to, and a process group of its own. A terminal is for
+/// one try: the kernel hangs it up when a process that leads a session ends, even one that cannot execute its
+/// program.
+fn set_streams(process: &mut Process, command: &LaunchCommand<'_>) -> io::Result<Option<Terminal>> {
+    let size = match &command.streams {
+        LaunchStreams::Terminal(size) => *size,
+        LaunchStreams::Pipes(input) => {
+            let input = input.as_ref().map(OwnedFd::try_clone).transpose()?;
+            process.stdin(input.map_or_else(Stdio::null, Stdio::from));
+            process.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+            return Ok(None);
+        }
+    };
+    let (terminal, slave) = Terminal::open(size)?;
+    process.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave.try_clone()?);
+    take_terminal_before_exec(process, slave);
+    Ok(Some(terminal))
 }
 
 /// Starts a program that the daemon may just have written: as long as a process that another of its threads
 /// has forked is not yet another program, that process has the file open for writing, too.
-fn spawn_written(spawn: impl Fn() -> io::Result<Child>) -> io::Result<Child> {
+fn spawn_written<T>(spawn: impl Fn() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..BUSY_ATTEMPTS {
         match spawn() {
             Err(error) if is(&error, Errno::ETXTBSY) => sleep(BUSY_PAUSE),

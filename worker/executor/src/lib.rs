@@ -15,12 +15,15 @@
 //! socket          the daemon's connection                     watchdog         if nobody else can end it
 //! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
 //! input           feeds what clients send to the rank
+//! exec            further processes beside the rank
+//! terminal        a terminal for the rank, and what clients type there
 //! output_files    the files of the job that it also goes to
 //! inherited_state what the executor drops at its start        raw              the unsafe steps
 //! ```
 
 mod client_removal;
 mod error_log;
+mod exec;
 mod inherited_state;
 mod input;
 mod launch;
@@ -31,6 +34,7 @@ mod process_tree;
 mod raw;
 mod socket;
 mod supervisor;
+mod terminal;
 mod watchdog;
 
 use std::env;
@@ -48,8 +52,9 @@ use std::time::Duration;
 use cohabit_actor::blocking;
 use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
 use cohabit_host::clock::{self, now};
+use cohabit_host::exec::ExecsDirectory;
 use cohabit_host::files::FileError;
-use cohabit_host::log::LogWriter;
+use cohabit_host::log::{LogLimits, LogWriter};
 use cohabit_host::process::ProcessIdentity;
 use cohabit_host::progress::{ProgressFile, ProgressTracker, SeriesWriter};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
@@ -64,15 +69,17 @@ use tokio::time::sleep;
 
 use client_removal::RemovalState;
 use error_log::log_error;
+use exec::ExecStarter;
 use inherited_state::drop_inherited_state;
-use input::InputFeed;
-use launch::LaunchedRank;
+use input::{InputFeed, feed_rank};
+use launch::{LaunchStreams, LaunchedRank};
 use open_files::lower_open_file_limit;
-use output::{Output, Readers, RemainingOutput};
+use output::{Output, RankStreams, Readers, RemainingOutput};
 use output_files::OpenOutput;
 use process_tree::ProcessTree;
 use socket::{DaemonSockets, RankStatus, serve};
 use supervisor::{RankSupervisor, Termination};
+use terminal::{TERMINAL_SEGMENT, Terminal, serve_terminal};
 use watchdog::{Watchdog, under_watchdog};
 
 /// How many times, a second apart, writing the outcome is tried: a full disk may get free space again.
@@ -211,25 +218,47 @@ async fn run_rank(
     if let Some(account) = &start.account {
         account.own(&directory.progress())?;
     }
-    let mut log = LogWriter::new(directory.log(), start.log);
+    let mut log = LogWriter::new(directory.log(), log_limits(&start));
+    let execs = ExecStarter::new(directory, &start)?;
     let is_sent = start.rank.spec.input == JobInput::Sent && start.rank.rank.rank == 0;
-    let (feed, input) = match is_sent {
-        true => InputFeed::new(directory).map(|(feed, input)| (Some(feed), Some(input)))?,
-        false => (None, input),
+    let (feed, streams) = match launch::terminal_size(&start) {
+        Some(size) => {
+            directory.terminal().create()?;
+            (None, LaunchStreams::Terminal(size))
+        }
+        None if is_sent => {
+            let (feed, input) = InputFeed::new(directory)?;
+            (Some(feed), LaunchStreams::Pipes(Some(input)))
+        }
+        None => (None, LaunchStreams::Pipes(input)),
     };
-    match launch::launch(directory, &start, input) {
-        Ok(LaunchedRank { child, note, files }) => {
+    match launch::launch(directory, &start, streams) {
+        Ok(LaunchedRank { child, note, files, terminal }) => {
             let of_daemon = start.rank.note.as_ref().map(|note| format!("[cohabit: {note}]\n"));
             for note in of_daemon.into_iter().chain(note) {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
-            let resources = RankResources { sockets, progress_file, log, files, feed, orphan_timer, lasting };
+            let sources = RankSources { feed, terminal };
+            let resources =
+                RankResources { sockets, progress_file, log, files, sources, execs, orphan_timer, lasting };
             supervise(directory, &start, child, resources).await
         }
         Err(failure) => {
             let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure), now());
-            write_outcome(directory, ended, Flush::Later).await
+            write_outcome(directory, ended, Flush::Later).await?;
+            let (typed, execs) = (directory.terminal(), ExecsDirectory::of(directory));
+            let _ = blocking(move || (typed.remove(), execs.remove())).await;
+            Ok(())
         }
+    }
+}
+
+/// A reader looks for its place from the begin of a segment, after each key of a terminal: so its segments
+/// are short.
+fn log_limits(start: &StartRecord) -> LogLimits {
+    match launch::terminal_size(start) {
+        Some(_) => LogLimits { segment: start.log.segment.min(TERMINAL_SEGMENT), ..start.log },
+        None => start.log,
     }
 }
 
@@ -252,9 +281,16 @@ struct RankResources<'a> {
     progress_file: ProgressFile,
     log: LogWriter,
     files: OpenOutput,
-    feed: Option<InputFeed>,
+    sources: RankSources,
+    execs: ExecStarter,
     orphan_timer: OrphanTimer,
     lasting: ExecutorResources<'a>,
+}
+
+/// What the rank reads.
+struct RankSources {
+    feed: Option<InputFeed>,
+    terminal: Option<Terminal>,
 }
 
 /// What an executor keeps for all its ranks.
@@ -273,15 +309,20 @@ async fn supervise(
 ) -> Result<(), ExecutorError> {
     let ExecutorResources { deaths, readers, assignments, watchdog } = resources.lasting;
     let (started_at, process) = (now(), child.id().cast_signed());
-    let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both streams are pipes");
+    let RankSources { feed, terminal } = resources.sources;
+    let streams = RankStreams::of(&mut child, terminal.as_ref())?;
+    let has_terminal = terminal.is_some();
     let (status, status_changes) =
         watch::channel(RankStatus { started_at, process, stopping: None, progress: None });
     let (sender, messages) = mpsc::channel(COMMANDS);
-    let feeding = resources.feed.map(|feed| tokio::spawn(feed_rank(feed)));
+    let feeding = feed.map(|feed| tokio::spawn(feed_rank(feed)));
+    let typing = terminal.map(|terminal| tokio::spawn(serve_terminal(terminal, directory.clone())));
     let serving = tokio::spawn(serve(resources.sockets, status_changes, sender));
     let supervisor = RankSupervisor {
         process_tree: ProcessTree::new(Pid::from_raw(process)),
-        output: Output::store(readers, (stdout, stderr), resources.log, resources.files)?,
+        has_terminal,
+        execs: resources.execs,
+        output: Output::store(readers, streams, resources.log, resources.files)?,
         progress_file: resources.progress_file,
         tracker: ProgressTracker::default(),
         series: SeriesWriter::new(directory.series()),
@@ -310,9 +351,10 @@ async fn supervise(
     let ended = OutcomeRecord { ending, started_at: Some(started_at), progress: result.progress };
     write_outcome(directory, ended, result.flush).await?;
     // Nobody reads them any more. They may be large, and the directory stays with the output.
-    feeding.into_iter().for_each(|feeding| feeding.abort());
+    feeding.into_iter().chain(typing).for_each(|task| task.abort());
     let files = [directory.progress(), directory.input(), directory.input_end()];
-    let _ = blocking(move || files.map(fs::remove_file)).await;
+    let (typed, execs) = (directory.terminal(), ExecsDirectory::of(directory));
+    let _ = blocking(move || (files.map(fs::remove_file), typed.remove(), execs.remove())).await;
     if result.output == RemainingOutput::Unread {
         assignments.refuse()?;
     }
@@ -320,13 +362,6 @@ async fn supervise(
     serving.abort();
     let _ = serving.await;
     Ok(())
-}
-
-/// Feeds the rank's standard input.
-async fn feed_rank(feed: InputFeed) {
-    if let Err(error) = feed.run().await {
-        log_error(&format!("the input of the rank ends early: {error}"));
-    }
 }
 
 /// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this

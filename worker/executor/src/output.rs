@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::process::{ChildStderr, ChildStdout};
+use std::process::Child;
 use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::output_files::OpenOutput;
+use crate::terminal::Terminal;
 
 /// The capacity of a pipe.
 const BUFFER_SIZE: usize = 64 * 1024;
@@ -37,6 +38,36 @@ pub(crate) struct Output {
     oom_detector: Arc<Mutex<OutOfMemoryDetector>>,
     /// Closes when both threads have read their pipe to its end.
     ended: mpsc::Receiver<()>,
+}
+
+/// What a rank prints to.
+pub(crate) struct RankStreams {
+    stdout: PrintedStream,
+    /// None on a terminal, where all is one stream.
+    stderr: Option<PrintedStream>,
+}
+
+/// A stream to which a process prints.
+pub(crate) type PrintedStream = Box<dyn Read + Send>;
+
+impl RankStreams {
+    /// Those of a process that was just started, perhaps with this terminal.
+    ///
+    /// # Errors
+    /// When this process has too many open files.
+    pub(crate) fn of(child: &mut Child, terminal: Option<&Terminal>) -> io::Result<RankStreams> {
+        if let Some(terminal) = terminal {
+            return Ok(RankStreams { stdout: Box::new(terminal.output()?), stderr: None });
+        }
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        let (stdout, stderr) = pipes.expect("without a terminal both streams are pipes");
+        Ok(RankStreams { stdout: Box::new(stdout), stderr: Some(Box::new(stderr)) })
+    }
+
+    /// The same streams, each read through another reader.
+    pub(crate) fn map(self, through: impl Fn(PrintedStream) -> PrintedStream) -> RankStreams {
+        RankStreams { stdout: through(self.stdout), stderr: self.stderr.map(through) }
+    }
 }
 
 /// Whether the pipes may still carry output after the end of a rank.
@@ -60,7 +91,7 @@ struct Reader(Option<std_mpsc::Sender<Pipe>>);
 
 /// A pipe, and where its content goes.
 struct Pipe {
-    from: Box<dyn Read + Send>,
+    from: PrintedStream,
     sink: Sink,
     /// The file of the job that it goes to as well.
     copy: Option<File>,
@@ -76,13 +107,13 @@ struct Sink {
 }
 
 impl Output {
-    /// Starts reading both pipes.
+    /// Starts reading them.
     ///
     /// # Errors
     /// When no thread can be started.
     pub(crate) fn store(
         readers: &mut Readers,
-        (stdout, stderr): (ChildStdout, ChildStderr),
+        streams: RankStreams,
         log: LogWriter,
         files: OpenOutput,
     ) -> io::Result<Output> {
@@ -90,10 +121,12 @@ impl Output {
         let log = Arc::new(Mutex::new(log));
         let sink = Sink { log, bar: Arc::default(), oom_detector: Arc::default(), _ended: sender };
         let (bar, oom_detector) = (Arc::clone(&sink.bar), Arc::clone(&sink.oom_detector));
-        let out = Pipe { from: Box::new(stdout), sink: sink.clone(), copy: files.stdout };
-        let err = Pipe { from: Box::new(stderr), sink, copy: files.stderr };
-        readers.stdout.read(LogStream::Stdout, out)?;
-        readers.stderr.read(LogStream::Stderr, err)?;
+        let RankStreams { stdout, stderr } = streams;
+        if let Some(stderr) = stderr {
+            let err = Pipe { from: stderr, sink: sink.clone(), copy: files.stderr };
+            readers.stderr.read(LogStream::Stderr, err)?;
+        }
+        readers.stdout.read(LogStream::Stdout, Pipe { from: stdout, sink, copy: files.stdout })?;
         Ok(Output { bar, oom_detector, ended })
     }
 
@@ -104,10 +137,15 @@ impl Output {
 
     /// Waits until all output is in the log, for a limited time.
     pub(crate) async fn drain(&mut self) -> RemainingOutput {
-        match timeout(DRAIN_TIMEOUT, self.ended.recv()).await {
-            Ok(_) => RemainingOutput::Nothing,
-            Err(_) => RemainingOutput::Unread,
+        match self.is_drained(DRAIN_TIMEOUT).await {
+            true => RemainingOutput::Nothing,
+            false => RemainingOutput::Unread,
         }
+    }
+
+    /// Whether all output is in the log, after at most this time.
+    pub(crate) async fn is_drained(&mut self, limit: Duration) -> bool {
+        timeout(limit, self.ended.recv()).await.is_ok()
     }
 
     /// The message by which the rank reported at its end that the GPU has no memory left, if it did.

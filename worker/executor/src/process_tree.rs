@@ -4,6 +4,8 @@
 //! use the id again. All other processes are looked up in `/proc` each time, on a blocking thread; meanwhile
 //! the supervisor waits and reaps nothing, so no process id changes its meaning between look-up and signal.
 
+use std::collections::HashMap;
+
 use cohabit_actor::blocking;
 use cohabit_host::process::{LiveProcess, descendants_of, send};
 use cohabit_types::Outcome;
@@ -11,12 +13,16 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use procfs::process::Process;
+use tokio::sync::oneshot;
 
 /// The processes of a rank; all are descendants of this process.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
     leader: Pid,
     outcome: Option<Outcome>,
+    /// Who wants to know how other children end.
+    followers: HashMap<Pid, oneshot::Sender<Outcome>>,
     /// Whether this process has no children left, and so no descendants.
     is_gone: bool,
 }
@@ -24,7 +30,7 @@ pub(crate) struct ProcessTree {
 impl ProcessTree {
     /// The tree below this leader of a process group.
     pub(crate) fn new(leader: Pid) -> ProcessTree {
-        ProcessTree { leader, outcome: None, is_gone: false }
+        ProcessTree { leader, outcome: None, followers: HashMap::new(), is_gone: false }
     }
 
     /// How the leader ended, if it has.
@@ -56,7 +62,17 @@ impl ProcessTree {
     fn ended(&mut self, pid: Pid, outcome: Outcome) {
         if pid == self.leader {
             self.outcome = Some(outcome);
+        } else if let Some(follower) = self.followers.remove(&pid) {
+            // Nobody waits any more.
+            let _ = follower.send(outcome);
         }
+    }
+
+    /// Tells how another child ends, which was started a moment ago and is not reaped yet.
+    pub(crate) fn follow(&mut self, child: Pid) -> oneshot::Receiver<Outcome> {
+        let (follower, end) = oneshot::channel();
+        self.followers.insert(child, follower);
+        end
     }
 
     /// All living processes of the rank.
@@ -73,6 +89,13 @@ impl ProcessTree {
                 self.signal_where(signal, move |process| process.group == leader).await;
             }
         }
+    }
+
+    /// Whether the leader ignores a signal, as far as it can be seen.
+    pub(crate) async fn leader_ignores(&self, signal: Signal) -> bool {
+        let leader = self.leader.as_raw();
+        let status = blocking(move || Process::new(leader).and_then(|process| process.status())).await;
+        status.is_ok_and(|status| status.sigign >> (signal as i32 - 1) & 1 == 1)
     }
 
     /// Signals every process, including those in groups or sessions of their own.

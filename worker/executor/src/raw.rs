@@ -4,13 +4,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::unistd::{ForkResult, fork};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
-use rustix::process::{getegid, geteuid};
+use rustix::process::{getegid, geteuid, ioctl_tiocsctty, setsid};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
 /// Marks this file close-on-exec. A number without an open file is no error.
@@ -62,4 +62,16 @@ pub(crate) fn keep_effective_ids_before_exec(command: &mut Command) -> &mut Comm
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are four system calls
     // without the C library; they take no lock and allocate nothing.
     unsafe { command.pre_exec(drop_others) }
+}
+
+/// Makes the new process lead a session of its own, with this terminal, before it executes the program.
+pub(crate) fn take_terminal_before_exec(command: &mut Command, terminal: OwnedFd) -> &mut Command {
+    let take = move || {
+        setsid()?;
+        ioctl_tiocsctty(&terminal)?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are two system calls
+    // without the C library; they take no lock and allocate nothing.
+    unsafe { command.pre_exec(take) }
 }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::client_removal::RemovalState;
 use crate::error_log::log_error;
+use crate::exec::ExecStarter;
 use crate::output::{Output, RemainingOutput};
 use crate::process_tree::ProcessTree;
 use crate::socket::{DaemonMessage, POLL_INTERVAL, RankStatus};
@@ -34,6 +35,8 @@ const KILL_INTERVAL: Duration = Duration::from_millis(100);
 /// A running rank.
 pub(crate) struct RankSupervisor<'a> {
     pub(crate) process_tree: ProcessTree,
+    pub(crate) has_terminal: bool,
+    pub(crate) execs: ExecStarter,
     pub(crate) output: Output,
     pub(crate) progress_file: ProgressFile,
     pub(crate) tracker: ProgressTracker,
@@ -104,11 +107,21 @@ impl RankSupervisor<'_> {
                 () = at(self.overdue_step().map(instant)) => self.take_overdue_step().await,
                 () = self.removal.finished() => self.termination.kill_at = Some(Instant::now()),
                 () = at(self.termination.kill_at) => {}
+                () = self.execs.rung() => self.start_execs().await,
                 _ = poll.tick() => self.poll_progress(),
             }
             self.kill_if_due().await;
         };
         self.finish(outcome).await
+    }
+
+    /// Starts further processes, while the rank itself runs.
+    async fn start_execs(&mut self) {
+        for (directory, request) in self.execs.requests().await {
+            if self.process_tree.outcome().is_none() {
+                self.execs.start(directory, request, &mut self.process_tree);
+            }
+        }
     }
 
     fn instruct_watchdog(&mut self) {
@@ -214,6 +227,10 @@ impl RankSupervisor<'_> {
             self.termination.terminated_at = Some(Instant::now());
         }
         self.process_tree.signal_group(signal).await;
+        // Shells at a terminal ignore SIGTERM. They end, and their jobs, as when a person closes the window.
+        if signal == Signal::SIGTERM && self.has_terminal && self.process_tree.leader_ignores(signal).await {
+            self.process_tree.signal_group(Signal::SIGHUP).await;
+        }
     }
 
     /// Stops the rank after too long without contact to the head. SIGCONT lets suspended processes handle the

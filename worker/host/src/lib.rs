@@ -22,6 +22,7 @@ pub mod cgroup;
 pub mod client_removal;
 pub mod clock;
 pub mod ended_rank;
+pub mod exec;
 pub mod files;
 pub mod format;
 #[cfg(feature = "fuzzing")]
@@ -35,6 +36,7 @@ pub mod progress;
 pub mod rank_directory;
 pub mod records;
 pub mod state_lock;
+pub mod terminal;
 mod version;
 
 pub use cgroup::check_delegation;

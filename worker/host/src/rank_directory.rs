@@ -8,6 +8,8 @@
 //! script             the job's script, if it has one
 //! progress           where the rank writes its progress
 //! input              what clients have sent for its standard input; input.end is there once that is all
+//! terminal/          what clients type on its terminal, see [`crate::terminal`]
+//! exec/              its further processes, see [`crate::exec`]
 //! log/               the rank's output, if there is any
 //! outcome.json       how it ended; renamed to acknowledged.json once the head knows it
 //! ```
@@ -35,6 +37,7 @@ use crate::files::{
 };
 use crate::format::{read_versioned, write_versioned};
 use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
+use crate::terminal::TerminalDirectory;
 pub use open::OpenRankDirectory;
 pub(crate) use open::SOCKET;
 
@@ -85,6 +88,11 @@ impl RankDirectory {
     /// Is there once that is all.
     pub fn input_end(&self) -> PathBuf {
         self.0.join("input.end")
+    }
+
+    /// What clients type on its terminal.
+    pub fn terminal(&self) -> TerminalDirectory {
+        TerminalDirectory::new(self.0.join("terminal"))
     }
 
     pub fn progress(&self) -> PathBuf {

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
-    DrainRequest, DryRun, Entrypoint, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode, GpuRequest,
-    HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings,
-    JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream, MetricSeries,
-    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker,
-    Role, RunnerRole, RunnerWork, Share, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time,
-    TokenRecord, UpdateCursor, UsageRecord,
+    DrainRequest, DryRun, Entrypoint, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
+    FeedCursor, Figures, Filter, FollowMode, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk,
+    LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
+    ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role, RunnerRole, RunnerWork, Share,
+    ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -546,6 +546,18 @@ impl ClientService for FakeHead {
     }
 
     async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
+        not_here()
+    }
+
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        not_here()
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        not_here()
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
         not_here()
     }
 

@@ -15,11 +15,14 @@ const GROUPS: &[CommandGroup] = &[
     (
         "Common commands",
         &[
-            "demo", "up", "run", "submit", "sweep", "list", "last", "show", "logs", "explain", "wait",
-            "cancel", "top", "nodes", "share", "web",
+            "demo", "up", "run", "submit", "sweep", "shell", "list", "last", "show", "logs", "explain",
+            "wait", "cancel", "top", "nodes", "share", "web",
         ],
     ),
-    ("Advanced commands for jobs", &["history", "hold", "release", "requeue", "update", "metrics", "code"]),
+    (
+        "Advanced commands for jobs",
+        &["attach", "exec", "history", "hold", "release", "requeue", "update", "metrics", "code"],
+    ),
     ("Advanced commands for applications", &["applications", "actors", "tasks", "objects"]),
     (
         "Advanced commands for clusters",
@@ -39,6 +42,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "cohabit run --gpus 0.5 --gpu-mem 20G -- python train.py",
             "cohabit run --gpus 0 --time 10m ./tests.sh",
+            "cohabit run --pty -- htop",
         ],
     ),
     (
@@ -59,6 +63,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("sweep show", &["cohabit sweep show", "cohabit sweep show 12 --sort loss --output csv"]),
     ("sweep resume", &["cohabit sweep resume last"]),
+    ("shell", &["cohabit shell --gpus 0.5 --time 8h", "cohabit shell --gpus 1 -- python -i train.py"]),
+    ("attach", &["cohabit attach 12", "cohabit attach last"]),
+    ("exec", &["cohabit exec 12 -- nvidia-smi", "cohabit exec 12 --rank 1 --pty -- bash"]),
     ("list", &["cohabit list", "cohabit list --all --user ada --state failed"]),
     ("last", &["cohabit last", "cohabit last --output json"]),
     ("history", &["cohabit history", "cohabit history --since 7d --limit 100"]),
@@ -161,7 +168,7 @@ pub(crate) fn help_command(width: usize) -> Command {
         add_examples(&mut command, path, examples);
     }
     let template = template(&command, width);
-    for submission in ["submit", "run"] {
+    for submission in ["submit", "run", "shell"] {
         if let Some(found) = command.find_subcommand_mut(submission) {
             *found = std::mem::take(found).mut_arg("help", |help| help.help_heading(super::job::COMMON));
         }

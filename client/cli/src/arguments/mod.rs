@@ -23,6 +23,7 @@ mod notify;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
 mod share;
+mod shell;
 mod slurm;
 mod submission;
 mod sweep;
@@ -61,6 +62,7 @@ pub(crate) use self::notify::NotifyArguments;
 #[cfg(all(feature = "head", feature = "worker"))]
 pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
 pub(crate) use self::share::{ShareArguments, ShareVerb};
+pub(crate) use self::shell::{AttachArguments, ExecArguments, ShellArguments};
 pub(crate) use self::slurm::{SlurmArguments, SlurmProgram, SlurmShimsArguments};
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
 pub(crate) use self::sweep::{
@@ -129,6 +131,12 @@ pub(crate) enum Verb {
     Run(RunArguments),
     /// Train with many parameters as one array, stop members early, and compare them
     Sweep(Box<SweepArguments>),
+    /// Submit a job with a terminal, a shell if there is no command, and use it here
+    Shell(ShellArguments),
+    /// Use the terminal of a job that was started with `shell` or `run --pty`
+    Attach(AttachArguments),
+    /// Run a further process in the environment of a running job
+    Exec(ExecArguments),
     /// List jobs that are pending or running, or ended within the last day
     #[command(visible_aliases = ["ls", "queue"])]
     List(ListArguments),
@@ -270,6 +278,9 @@ impl Verb {
             Verb::Submit(arguments) => Some(&arguments.submission.display),
             Verb::Run(arguments) => Some(&arguments.submission.display),
             Verb::Sweep(arguments) => return arguments.format(),
+            Verb::Shell(arguments) => Some(&arguments.display),
+            Verb::Exec(arguments) => Some(&arguments.display),
+            Verb::Attach(arguments) => Some(&arguments.display),
             Verb::List(arguments) => Some(&arguments.display),
             Verb::Last(arguments) => Some(&arguments.display),
             Verb::History(arguments) => Some(&arguments.display),

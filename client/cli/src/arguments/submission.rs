@@ -20,6 +20,9 @@ pub(crate) struct SubmitArguments {
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct RunArguments {
+    /// Give the job a terminal, and use it here: for programs that a person types into
+    #[arg(help_heading = COMMON, long)]
+    pub(crate) pty: bool,
     #[command(flatten)]
     pub(crate) submission: SubmissionArguments,
 }

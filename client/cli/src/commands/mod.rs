@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod dry_run;
 mod error_output;
+mod exec;
 #[cfg(feature = "worker")]
 mod executor;
 mod explain;
@@ -44,6 +45,7 @@ mod selection;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
 mod share;
+mod shell;
 mod show;
 mod slurm;
 mod slurm_shims;
@@ -52,6 +54,7 @@ mod submission;
 mod submit;
 mod sweep;
 mod tasks;
+mod terminal;
 mod token;
 mod top;
 #[cfg(feature = "demo")]
@@ -79,6 +82,9 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Submit(arguments) => block_on(submit::submit(arguments, script)),
         Verb::Run(arguments) => block_on(run::run(arguments, script)),
         Verb::Sweep(arguments) => block_on(sweep::sweep(*arguments, script)),
+        Verb::Shell(arguments) => block_on(shell::shell(arguments)),
+        Verb::Exec(arguments) => block_on(exec::exec(arguments)),
+        Verb::Attach(arguments) => block_on(shell::attach(arguments)),
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Last(arguments) => block_on(last::last(arguments)),
         Verb::History(arguments) => block_on(history::history(arguments)),

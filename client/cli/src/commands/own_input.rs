@@ -88,7 +88,11 @@ pub(super) async fn send(client: &Client, job: JobId) -> Result<(), CommandError
         let rank = job.attempt(attempt).rank(0);
         let sent = match attempt {
             0 => None,
-            _ => Some(client.write_input(InputPiece { rank, offset, bytes, is_last }).await),
+            _ => Some(
+                client
+                    .write_input(InputPiece { rank, process: None, offset, bytes, is_last, typist: None })
+                    .await,
+            ),
         };
         match sent {
             Some(Ok(there)) => {
@@ -125,7 +129,7 @@ pub(super) async fn send(client: &Client, job: JobId) -> Result<(), CommandError
 }
 
 /// Reads the standard input in a thread of its own, which lasts until its end.
-fn read_own() -> mpsc::Receiver<io::Result<Vec<u8>>> {
+pub(super) fn read_own() -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (send, receive) = mpsc::channel(READ_AHEAD);
     thread::spawn(move || {
         let mut input = io::stdin().lock();
@@ -141,7 +145,7 @@ fn read_own() -> mpsc::Receiver<io::Result<Vec<u8>>> {
     receive
 }
 
-fn unreadable(error: &io::Error) -> CommandError {
+pub(super) fn unreadable(error: &io::Error) -> CommandError {
     CommandError::new(
         CommandErrorKind::InputOutput,
         format!("the standard input cannot be read: {error}. To send none, add < /dev/null"),

@@ -12,6 +12,7 @@ use futures::TryStreamExt as _;
 use futures::stream;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::shell::run_with_terminal;
 use super::{dry_run, logs, own_input, submission};
 use crate::arguments::RunArguments;
 use crate::endpoint::connect_to_wait;
@@ -20,6 +21,9 @@ use crate::process::exit_code;
 use crate::script::Script;
 
 pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Result<ExitCode, CommandError> {
+    if arguments.pty {
+        return run_with_terminal("cohabit run --pty", arguments.submission, script).await;
+    }
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect_to_wait(&arguments.submission.connection).await?;

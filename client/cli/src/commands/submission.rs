@@ -7,6 +7,7 @@ use cohabit_client::{Client, CodeFolder, CodeUpload, JobHandle, Submission};
 use cohabit_console::{CommandError, output};
 
 use super::snapshot::{check_program, scan_code};
+use super::terminal::terminal_variables;
 use crate::arguments::SubmissionArguments;
 use crate::job_spec::{SubmitContext, specify};
 use crate::script::Script;
@@ -50,8 +51,8 @@ fn describe_upload(upload: &CodeUpload) -> String {
     format!("Uploaded {} of {all} ({})", upload.files, upload.bytes)
 }
 
-/// The job that the arguments describe, with this input unless it is an array. The head resolves its
-/// dependencies.
+/// The job that the arguments describe, with this input unless it is an array, of which none may be sent. The
+/// head resolves its dependencies.
 pub(super) async fn prepare(
     client: &Client,
     arguments: SubmissionArguments,
@@ -59,7 +60,8 @@ pub(super) async fn prepare(
     input: JobInput,
 ) -> Result<PreparedJob, CommandError> {
     prepare_as(client, arguments, script, |spec| {
-        let input = if spec.array.is_some() { JobInput::Empty } else { input };
+        let input = if spec.array.is_some() && input == JobInput::Sent { JobInput::Empty } else { input };
+        let spec = if input.terminal().is_some() { with_terminal(spec) } else { spec };
         JobSpec { input, ..spec }
     })
     .await
@@ -103,6 +105,14 @@ fn with_code(spec: JobSpec, code: &CodeFolder) -> Result<JobSpec, CommandError> 
         check_program(code, program)?;
     }
     Ok(JobSpec { workdir: code.workdir().to_owned(), code: Some(code.snapshot()), ..spec })
+}
+
+/// The job, which knows what kind of terminal the person has.
+fn with_terminal(mut spec: JobSpec) -> JobSpec {
+    for (name, value) in terminal_variables() {
+        spec.environment.entry(name).or_insert(value);
+    }
+    spec
 }
 
 /// A reference may name several jobs, each of which has to end.

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, Explanation, Feed,
-    FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobLabels, JobRecord,
-    JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogRecord,
-    LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, RankId,
-    ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, ShareReport, ShareTable, SubmitReceipt,
-    TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, ExecId, ExecOutput,
+    ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece,
+    IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState,
+    JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role,
+    ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -52,6 +52,8 @@ pub(crate) enum Call {
     Feed(Option<FeedCursor>),
     ReadMetrics(RankId),
     WriteInput(InputPiece),
+    /// Any call about further processes.
+    Exec,
     Figures,
     Shares,
     ApplyShares,
@@ -511,6 +513,21 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         let turn = self.turn(Call::Usage(jobs)).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        let turn = self.turn(Call::Exec).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        let turn = self.turn(Call::Exec).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        let turn = self.turn(Call::Exec).await?;
         panic!("{turn:?} does not answer this call")
     }
 

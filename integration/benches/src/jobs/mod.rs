@@ -6,3 +6,4 @@
 pub(crate) mod array;
 pub(crate) mod command;
 pub(crate) mod idle;
+pub(crate) mod keys;

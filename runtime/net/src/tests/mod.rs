@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
-    ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode,
-    HeadStatus, Incarnation, InputPiece, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition,
-    LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord, ObjectListing, Order,
-    RankId, Refusal, RefusalCode, RefusedWorker, Report, Role, ShareReport, ShareTable, SharingLimits, Span,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
+    ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
+    FeedCursor, Figures, Filter, FollowMode, HeadStatus, Incarnation, InputPiece, Inventory, Isolation,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
+    LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken,
+    NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker, Report, Role,
+    ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    UsageRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -298,6 +299,18 @@ impl ClientService for ClientHandler {
         Err(unasked())
     }
 
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        Err(unasked())
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
         Err(unasked())
     }
@@ -402,6 +415,18 @@ impl WorkerService for Worker {
     }
 
     async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+        Err(unasked())
+    }
+
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        Err(unasked())
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
         Err(unasked())
     }
 

@@ -8,10 +8,10 @@ use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
-    ContentHash, DryRun, Explanation, Figures, Filter, InputPiece, Inventory, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId, NodeRecord, Order,
-    Principal, RankId, Refusal, Reply, Report, Request, ShareReport, ShareTable, Time, UsageRecord,
-    WorkerKey,
+    ContentHash, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Figures, Filter, InputPiece,
+    Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries,
+    ModelChoice, Models, NodeId, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request,
+    ShareReport, ShareTable, Time, UsageRecord, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -207,6 +207,9 @@ pub(crate) enum WorkerSessionMessage {
     /// Read the metrics of a rank.
     ReadMetrics(RankId, ReplyTo<Result<MetricSeries, Refusal>>),
     /// Take a piece of the input of a rank.
+    StartExec(Box<ExecRequest>, ReplyTo<Result<(), Refusal>>),
+    ReadExec(ExecRead, ReplyTo<Result<ExecOutput, Refusal>>),
+    EndExec(ExecId, ReplyTo<Result<(), Refusal>>),
     WriteInput(InputPiece, ReplyTo<Result<u64, Refusal>>),
     /// Read a piece of checkpoints.
     ReadCheckpoints(CheckpointQuery, ReplyTo<Result<CheckpointPiece, Refusal>>),

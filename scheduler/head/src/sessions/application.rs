@@ -9,12 +9,12 @@ use std::sync::Arc;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, Explanation,
-    Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries,
-    ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode,
-    RefusedWorker, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    UsageRecord,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, ExecId,
+    ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus,
+    InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
+    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
+    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport, ShareTable,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use tokio::time::Instant;
@@ -257,6 +257,18 @@ impl ClientService for ApplicationSession {
 
     async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         self.refusal("see what jobs did with their GPUs")
+    }
+
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        self.refusal("start a process beside a job")
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        self.refusal("start a process beside a job")
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        self.refusal("start a process beside a job")
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

@@ -11,11 +11,12 @@ use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
-    Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
+    Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal,
+    RefusalCode, RefusedWorker, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
+    UpdateCursor, UsageRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -245,6 +246,18 @@ impl ClientService for ClientSession {
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
         self.visible_usage(jobs).await
+    }
+
+    async fn start_exec(self, _: Context, request: Box<ExecRequest>) -> Result<(), Refusal> {
+        self.pass_exec(request).await
+    }
+
+    async fn read_exec(self, _: Context, read: ExecRead) -> Result<ExecOutput, Refusal> {
+        self.find_exec_output(read).await
+    }
+
+    async fn end_exec(self, _: Context, process: ExecId) -> Result<(), Refusal> {
+        self.pass_exec_end(process).await
     }
 
     async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {

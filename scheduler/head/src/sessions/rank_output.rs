@@ -2,8 +2,8 @@
 
 use cohabit_actor::{AskError, ReplyTo};
 use cohabit_types::{
-    INPUT_PIECE, InputPiece, JobRecord, LogChunk, LogRequest, MetricSeries, RankId, Refusal, RefusalCode,
-    Role, counted,
+    ExecId, ExecOutput, ExecRead, ExecRequest, INPUT_PIECE, InputPiece, JobRecord, LogChunk, LogRequest,
+    MetricSeries, RankId, Refusal, RefusalCode, Role, counted,
 };
 
 use super::client::{ClientSession, ending};
@@ -11,6 +11,8 @@ use crate::driver::{Message, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 
 /// What is done with logs and metrics.
 const READING: &str = "read its logs";
+/// What is done with further processes.
+const STARTING: &str = "run processes beside it";
 
 impl ClientSession {
     pub(super) async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
@@ -41,6 +43,28 @@ impl ClientSession {
         let _permit = self.query_permit().await;
         self.pace_answer(piece.bytes.len()).await;
         ask_worker(&route, rank, "input", |reply_to| WorkerSessionMessage::WriteInput(piece, reply_to)).await
+    }
+
+    /// Lets the worker of a rank start a further process beside it.
+    pub(super) async fn pass_exec(&self, request: Box<ExecRequest>) -> Result<(), Refusal> {
+        request.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
+        let rank = request.id.rank;
+        let route = self.route_to_worker_of(rank, STARTING).await?;
+        let _permit = self.query_permit().await;
+        ask_worker(&route, rank, "processes", |reply_to| WorkerSessionMessage::StartExec(request, reply_to))
+            .await
+    }
+
+    /// A long poll, as that of a log.
+    pub(super) async fn find_exec_output(&self, read: ExecRead) -> Result<ExecOutput, Refusal> {
+        let route = self.route_to_worker_of(read.id.rank, STARTING).await?;
+        let ask = |reply_to| WorkerSessionMessage::ReadExec(read, reply_to);
+        ask_worker(&route, read.id.rank, "processes", ask).await
+    }
+
+    pub(super) async fn pass_exec_end(&self, id: ExecId) -> Result<(), Refusal> {
+        let route = self.route_to_worker_of(id.rank, STARTING).await?;
+        ask_worker(&route, id.rank, "processes", |reply_to| WorkerSessionMessage::EndExec(id, reply_to)).await
     }
 
     /// The worker on which a rank runs, or ran, if the client may do this with it.

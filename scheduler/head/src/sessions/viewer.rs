@@ -8,11 +8,12 @@ use std::sync::Arc;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Explanation, Feed, FeedCursor, Figures,
-    Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
+    Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal,
+    RefusalCode, RefusedWorker, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
+    UpdateCursor, UsageRecord,
 };
 
 use super::client::ClientSession;
@@ -211,6 +212,18 @@ impl ClientService for ViewerSession {
 
     async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
         self.refusal("follow what happens to jobs", USER)
+    }
+
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+        self.refusal("start a process beside a job", USER)
+    }
+
+    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+        self.refusal("start a process beside a job", USER)
+    }
+
+    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        self.refusal("start a process beside a job", USER)
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

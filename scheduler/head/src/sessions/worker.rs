@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentPiece, LogRequest, Order,
-    RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
+    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentPiece, ExecId, ExecOutput,
+    ExecRead, ExecRequest, LogRequest, Order, RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
 };
 use futures::FutureExt;
 use tokio::sync::{Mutex, oneshot, watch};
@@ -224,6 +224,18 @@ fn gather(
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(write_input(worker, piece).await) });
             }
+            WorkerSessionMessage::StartExec(request, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(start_exec(worker, request).await) });
+            }
+            WorkerSessionMessage::ReadExec(read, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(read_exec(worker, read).await) });
+            }
+            WorkerSessionMessage::EndExec(id, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(end_exec(worker, id).await) });
+            }
             WorkerSessionMessage::ReadCheckpoints(query, reply_to) => {
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_checkpoints(worker, query).await) });
@@ -261,6 +273,22 @@ async fn write_input(worker: WorkerOrders, piece: cohabit_types::InputPiece) -> 
     let rank = piece.rank;
     let answer = worker.write_input(context_for(LOG_LIMIT), piece).await;
     answer.unwrap_or_else(|error| Err(no_answer("input", rank, &error)))
+}
+
+async fn start_exec(worker: WorkerOrders, request: Box<ExecRequest>) -> Result<(), Refusal> {
+    let rank = request.id.rank;
+    let answer = worker.start_exec(context_for(LOG_LIMIT), request).await;
+    answer.unwrap_or_else(|error| Err(no_answer("processes", rank, &error)))
+}
+
+async fn read_exec(worker: WorkerOrders, read: ExecRead) -> Result<ExecOutput, Refusal> {
+    let answer = worker.read_exec(context_for(LOG_LIMIT), read).await;
+    answer.unwrap_or_else(|error| Err(no_answer("processes", read.id.rank, &error)))
+}
+
+async fn end_exec(worker: WorkerOrders, id: ExecId) -> Result<(), Refusal> {
+    let answer = worker.end_exec(context_for(LOG_LIMIT), id).await;
+    answer.unwrap_or_else(|error| Err(no_answer("processes", id.rank, &error)))
 }
 
 async fn read_checkpoints(worker: WorkerOrders, query: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {

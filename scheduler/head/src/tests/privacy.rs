@@ -1,10 +1,12 @@
 //! What users see of each other's jobs where data is private.
 
+use std::collections::BTreeMap;
+
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    DrainRequest, Filter, FollowMode, GpuRequest, InputPiece, JobChange, JobId, JobRef, JobRevision,
-    JobSettings, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome,
-    PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
+    DrainRequest, ExecId, ExecRead, ExecRequest, Filter, FollowMode, GpuRequest, InputPiece, JobChange,
+    JobId, JobRef, JobRevision, JobSettings, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription,
+    NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -63,7 +65,7 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
     let new =
         NewToken { name: "mallory".into(), role: Role::Admin, account: None, node: None, expires_in: None };
     let (name, choice) = ("box".to_owned(), ModelChoice::Base);
-    vec![
+    let mut questions = vec![
         list(Filter::default()),
         list(Filter { user: Some("ada".into()), ..Filter::default() }),
         list(Filter { members_of: Some(job.number), ..Filter::default() }),
@@ -111,13 +113,28 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::JobUpdates { after: None },
         Question::Feed { after: None },
         Question::ReadMetrics { rank },
-        Question::WriteInput {
-            piece: InputPiece { rank, offset: 0, bytes: b"read this".to_vec(), is_last: true },
-        },
         Question::Figures {},
         Question::Usage { jobs: vec![job] },
         Question::Shares {},
         Question::ApplyShares { table: Box::default(), dry_run: false },
+    ];
+    questions.extend(input_questions(rank));
+    questions
+}
+
+/// Those about what is typed into a rank, and about further processes beside it.
+fn input_questions(rank: RankId) -> [Question; 4] {
+    let process = ExecId { rank, number: 7 };
+    let argv = vec!["env".into()];
+    let request = ExecRequest { id: process, argv, environment: BTreeMap::new(), terminal: None };
+    let bytes = b"read this".to_vec();
+    [
+        Question::WriteInput {
+            piece: InputPiece { rank, process: None, offset: 0, bytes, is_last: true, typist: None },
+        },
+        Question::StartExec { request: Box::new(request) },
+        Question::ReadExec { read: ExecRead { id: process, from: LogPosition::Start } },
+        Question::EndExec { process },
     ]
 }
 
@@ -166,6 +183,9 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::Feed { after } => text(head.feed(long, after)).await,
         Question::ReadMetrics { rank } => text(head.read_metrics(long, rank)).await,
         Question::WriteInput { piece } => text(head.write_input(long, piece)).await,
+        Question::StartExec { request } => text(head.start_exec(long, request)).await,
+        Question::ReadExec { read } => text(head.read_exec(long, read)).await,
+        Question::EndExec { process } => text(head.end_exec(long, process)).await,
         Question::Figures {} => text(head.figures(long)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
         Question::Shares {} => text(head.shares(long)).await,

@@ -40,6 +40,9 @@ fn is_allowed(question: &Question) -> bool {
         | Question::ReadLog { .. }
         | Question::ReadMetrics { .. }
         | Question::WriteInput { .. }
+        | Question::StartExec { .. }
+        | Question::ReadExec { .. }
+        | Question::EndExec { .. }
         | Question::ReadCode { .. }
         | Question::MissingContent { .. }
         | Question::PutContent { .. }

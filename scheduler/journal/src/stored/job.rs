@@ -87,6 +87,14 @@ fn is_normal(qos: &types::Qos) -> bool {
 pub(crate) enum StoredJobInput {
     Empty,
     Sent,
+    Terminal(#[serde(with = "As::<StoredTerminalSize>")] types::TerminalSize),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::TerminalSize")]
+pub(crate) struct StoredTerminalSize {
+    rows: u16,
+    columns: u16,
 }
 
 fn is_empty_input(input: &types::JobInput) -> bool {
@@ -320,6 +328,7 @@ pub(crate) struct StoredWarningSignal {
 shape_of! {
     StoredJobInput => types::JobInput,
     StoredQos => types::Qos,
+    StoredTerminalSize => types::TerminalSize,
     StoredCodeSnapshot => types::CodeSnapshot,
     StoredJobSpec => types::JobSpec,
     StoredEntrypoint => types::Entrypoint,

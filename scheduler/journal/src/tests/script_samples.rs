@@ -1,10 +1,10 @@
 //! Samples of what scripts and files give a job: a label, files for its output, requests for messages, and
-//! entries, input that a client sends, and rules of sweeps.
+//! entries, input that a client sends, a terminal, and rules of sweeps.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
     Array, AshaRule, ClientRequestId, EarlyStopping, FeedKind, JobInput, JobSpec, MedianRule, NotifyRequest,
-    OutputFiles, Principal, Request, Role, Submit, Sweep, SweepGoal,
+    OutputFiles, Principal, Request, Role, Submit, Sweep, SweepGoal, TerminalSize,
 };
 
 /// Files for the output of a job.
@@ -12,9 +12,9 @@ pub(super) fn output_files() -> OutputFiles {
     OutputFiles { stdout: Some("/home/ada/%x-%4j.out".into()), stderr: Some("/home/ada/%x.err".into()) }
 }
 
-/// A script with files for its output, an array of two entries, a job that reads what a client sends, and
-/// sweeps.
-pub(super) fn events() -> [Event; 6] {
+/// A script with files for its output, an array of two entries, a job that reads what a client sends, one
+/// with a terminal, and sweeps.
+pub(super) fn events() -> [Event; 7] {
     let script = JobSpec {
         partition: Some("gpu".into()),
         output: output_files(),
@@ -39,7 +39,11 @@ pub(super) fn events() -> [Event; 6] {
     };
     let median = sweep(Some(EarlyStopping::Median(MedianRule { grace: 10, completed: 3 })));
     let asha = sweep(Some(EarlyStopping::Asha(AshaRule { grace: 1, reduction: 4, rungs: 5 })));
-    [script, entries, reader, median, asha, sweep(None)].map(|spec| {
+    let shell = JobSpec {
+        input: JobInput::Terminal(TerminalSize { rows: 50, columns: 132 }),
+        ..JobSpec::command(vec!["bash".into()], "/home/ada".into())
+    };
+    [script, entries, reader, shell, median, asha, sweep(None)].map(|spec| {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         Event::Client(
             ClientRequestId(9),

@@ -129,6 +129,10 @@ async fn the_secrets_of_an_application_are_in_no_file() {
             left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
             continue;
         }
+        // Sockets and pipes keep nothing, and reading a pipe waits for a writer.
+        if !path.is_file() {
+            continue;
+        }
         let Ok(content) = std::fs::read(&path) else { continue };
         let has = |hidden: &str| content.windows(hidden.len()).any(|it| it == hidden.as_bytes());
         assert!(!has("cohabit1.aa.bb") && !has(&"07".repeat(32)), "{}", path.display());

@@ -1,6 +1,8 @@
 //! The standard input of ranks, sent over the link.
 
-use cohabit_types::{INPUT_PIECE, InputPiece, JobInput, JobSpec, RankId, RefusalCode};
+use cohabit_types::{
+    INPUT_PIECE, InputPiece, JobInput, JobSpec, Outcome, RankId, RefusalCode, TerminalSize, Typist,
+};
 
 use crate::kit::{Cluster, rank, run, shell};
 
@@ -9,7 +11,7 @@ fn reader(script: &str) -> JobSpec {
 }
 
 fn piece(rank: RankId, offset: u64, bytes: &[u8]) -> InputPiece {
-    InputPiece { rank, offset, bytes: bytes.to_vec(), is_last: false }
+    InputPiece { rank, process: None, offset, bytes: bytes.to_vec(), is_last: false, typist: None }
 }
 
 fn last(piece: InputPiece) -> InputPiece {
@@ -66,5 +68,53 @@ async fn what_reads_no_input_takes_none() {
     assert_eq!(code(head.write_input(piece(rank(2), 0, b"x")).await), RefusalCode::Unavailable);
     let too_long = piece(rank(1), 0, &vec![0; INPUT_PIECE + 1]);
     assert_eq!(code(head.write_input(too_long).await), RefusalCode::Invalid);
+    daemon.stop().await.unwrap();
+}
+
+fn typed(rank: RankId, offset: u64, bytes: &[u8], number: u64) -> InputPiece {
+    let size = TerminalSize { rows: 40, columns: 100 };
+    InputPiece { typist: Some(Typist { number, size }), ..piece(rank, offset, bytes) }
+}
+
+fn with_terminal(script: &str) -> JobSpec {
+    JobSpec { input: JobInput::Terminal(TerminalSize { rows: 7, columns: 9 }), ..shell(script) }
+}
+
+#[tokio::test]
+async fn keys_of_several_clients_reach_a_terminal_which_takes_their_size() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let script =
+        "stty -echo; stty size; read a; read b; stty size; echo $a $b; test -t 0 && test -t 1 && test -t 2";
+    head.order(run(1, with_terminal(script))).await;
+    head.started(rank(1)).await;
+    head.printed(rank(1), "7 9\r\n").await;
+    assert_eq!(head.write_input(typed(rank(1), 0, b"on", 1)).await, Ok(2));
+    assert_eq!(head.write_input(typed(rank(1), 0, b"one\r", 1)).await, Ok(4), "a part of it is there");
+    daemon.stop().await.unwrap();
+    let (daemon, mut head) = cluster.worker().await;
+    assert_eq!(head.write_input(typed(rank(1), 0, b"one\r", 1)).await, Ok(4), "another daemon knows it, too");
+    assert_eq!(head.write_input(typed(rank(1), 0, b"two\r", 2)).await, Ok(4));
+    assert_eq!(head.followed(rank(1)).await, "7 9\r\n40 100\r\none two\r\n");
+    assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(0));
+    daemon.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_a_terminal_is_typed_into() {
+    let mut cluster = Cluster::new().await;
+    let (daemon, mut head) = cluster.worker().await;
+    let code = |answer: Result<u64, cohabit_types::Refusal>| answer.unwrap_err().code;
+    head.order(run(1, reader("cat"))).await;
+    head.order(run(2, with_terminal("read line"))).await;
+    head.started(rank(1)).await;
+    head.started(rank(2)).await;
+    assert_eq!(code(head.write_input(typed(rank(1), 0, b"x", 1)).await), RefusalCode::WrongState);
+    assert_eq!(code(head.write_input(piece(rank(2), 0, b"x")).await), RefusalCode::WrongState);
+    let too_long = typed(rank(2), 0, &vec![0; INPUT_PIECE + 1], 1);
+    assert_eq!(code(head.write_input(too_long).await), RefusalCode::Invalid);
+    assert_eq!(head.write_input(typed(rank(2), 0, b"\r", 1)).await, Ok(1));
+    head.ended(rank(2)).await;
+    assert_eq!(code(head.write_input(typed(rank(2), 1, b"x", 1)).await), RefusalCode::Unavailable);
     daemon.stop().await.unwrap();
 }

@@ -13,10 +13,10 @@ use cohabit_net::{
 };
 use cohabit_store::{ContentError, ContentStore, StoreKind, StoreLimits};
 use cohabit_types::{
-    Bytes, CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, DeviceId, FollowMode, HeldRank,
-    InputPiece, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome, Progress,
-    RankId, RankRun, Refusal, RefusalCode, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time,
-    WorkerKey,
+    Bytes, CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, DeviceId, ExecId, ExecOutput,
+    ExecRead, ExecRequest, FollowMode, HeldRank, InputPiece, Inventory, JobId, JobSpec, LogChunk,
+    LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun, Refusal, RefusalCode, Rendezvous,
+    Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
 };
 use cohabit_worker_daemon::{DeviceSpec, ExecutorProgram, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -307,6 +307,31 @@ impl Joined {
 
     pub(crate) async fn write_input(&self, piece: InputPiece) -> Result<u64, Refusal> {
         self.session.orders.write_input(context_for(Span::from_secs(30)), piece).await.unwrap()
+    }
+
+    pub(crate) async fn start_exec(&self, request: ExecRequest) -> Result<(), Refusal> {
+        self.session.orders.start_exec(context_for(Span::from_secs(30)), request.into()).await.unwrap()
+    }
+
+    pub(crate) async fn read_exec(&self, read: ExecRead) -> Result<ExecOutput, Refusal> {
+        self.session.orders.read_exec(context_for(Span::from_secs(30)), read).await.unwrap()
+    }
+
+    pub(crate) async fn end_exec(&self, process: ExecId) -> Result<(), Refusal> {
+        self.session.orders.end_exec(context_for(Span::from_secs(30)), process).await.unwrap()
+    }
+
+    /// What the rank has printed once this is part of it.
+    pub(crate) async fn printed(&self, rank: RankId, part: &str) -> String {
+        let (mut text, mut from) = (String::new(), LogPosition::Start);
+        while !text.contains(part) {
+            let chunk = self.read_log(rank, from, FollowMode::Wait).await.unwrap();
+            assert!(!chunk.complete || !chunk.records.is_empty(), "it has ended after {text}");
+            let bytes: Vec<u8> = chunk.records.into_iter().flat_map(|record| record.bytes).collect();
+            text += &String::from_utf8(bytes).unwrap();
+            from = LogPosition::At(chunk.next);
+        }
+        text
     }
 
     /// All output of the rank, read to its end.

@@ -4,6 +4,7 @@
 mod applications;
 mod checkpoints;
 mod code;
+mod execs;
 mod input;
 mod joins;
 mod kit;

@@ -1,0 +1,123 @@
+//! A session: from the moment in which the person's terminal belongs to the job until it is given back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cohabit_client::types::{ExecOutput, LogChunk, LogPosition, LogStream, Outcome};
+use cohabit_client::{Client, LogOptions};
+use cohabit_console::{CommandError, CommandErrorKind, output};
+use futures::TryStreamExt as _;
+use tokio::signal::unix::SignalKind;
+
+use super::end_signals::{EndSignals, handle};
+use super::escape::{ESCAPE_HELP, EscapeAction, EscapeParser};
+use super::key_queue::KeyQueue;
+use super::own_terminal::{RawMode, read_terminal};
+use super::owner::{TerminalOwner, read_present_exec};
+use super::screen_modes::ScreenModes;
+use super::typing::send_keys;
+use crate::log_printer::LogPrinter;
+
+/// How a session ends without an error.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::commands) enum TerminalEnd {
+    /// All that was printed is shown. How a further process ended; a job tells by itself.
+    Ended(Option<Outcome>),
+    /// The person has detached, or their terminal is gone.
+    Detached,
+}
+
+/// Connects this terminal with that of the job, whose output is shown from there on.
+///
+/// # Errors
+/// When the job has no terminal, or is another user's; when the head is away for long; when this process is
+/// told to end. The job goes on.
+pub(in crate::commands) async fn connect_terminal(
+    client: &Client,
+    owner: TerminalOwner,
+    from: LogPosition,
+) -> Result<TerminalEnd, CommandError> {
+    let (keys, modes) = (KeyQueue::default(), Arc::new(Mutex::new(ScreenModes::default())));
+    let mut ends = EndSignals::new()?;
+    let mut resizes = handle(SignalKind::window_change())?;
+    output::print_message(&format!("connected to {owner}: {ESCAPE_HELP}"));
+    let raw = RawMode::enter()?;
+    let end = tokio::select! {
+        shown = show(client, owner, from, Arc::clone(&modes)) => shown.map(TerminalEnd::Ended),
+        () = type_keys(&keys) => Ok(TerminalEnd::Detached),
+        Err(error) = send_keys(client, owner, &keys) => Err(error),
+        () = async { while resizes.recv().await.is_some() { keys.wake() } } => Ok(TerminalEnd::Detached),
+        name = ends.recv() => Err(CommandError::new(
+            CommandErrorKind::Interrupted,
+            format!("ended by {name}. {}", owner.future()),
+        )),
+    };
+    let restoring = modes.lock().unwrap_or_else(PoisonError::into_inner).restoring();
+    // Without the terminal there is nothing to restore.
+    let _ = output::print_bytes(LogStream::Stdout, restoring.as_bytes());
+    drop(raw);
+    end
+}
+
+/// Passes on what is typed until the person detaches, or the terminal is gone.
+async fn type_keys(keys: &KeyQueue) {
+    let (mut pieces, mut parser) = (read_terminal(), EscapeParser::default());
+    while let Some(piece) = pieces.recv().await {
+        let (typed, action) = parser.parse(&piece);
+        if !typed.is_empty() {
+            keys.push(&typed).await;
+        }
+        match action {
+            Some(EscapeAction::Detach) => return,
+            Some(EscapeAction::Help) => {
+                // The terminal is raw: a new line does not begin at the left by itself.
+                let _ = output::print_bytes(LogStream::Stdout, format!("\r\n{ESCAPE_HELP}\r\n").as_bytes());
+            }
+            None => {}
+        }
+    }
+}
+
+/// Shows what is printed until the end. Returns how a further process ended.
+async fn show(
+    client: &Client,
+    owner: TerminalOwner,
+    from: LogPosition,
+    modes: Arc<Mutex<ScreenModes>>,
+) -> Result<Option<Outcome>, CommandError> {
+    let mut printer = LogPrinter::start(move |chunk: &LogChunk| print(chunk, &modes));
+    let id = match owner {
+        TerminalOwner::Job(job) => {
+            let mut parts = client.log_parts(job, LogOptions { from, ..LogOptions::follow() });
+            printer.print_all(async || Ok(parts.try_next().await?.map(|part| part.chunk))).await?;
+            return Ok(None);
+        }
+        TerminalOwner::Exec(id) => id,
+    };
+    let mut from = from;
+    loop {
+        let ExecOutput { chunk, outcome } = read_present_exec(client, id, from).await?;
+        from = LogPosition::At(chunk.next);
+        printer.write(chunk).await?;
+        if outcome.is_some() {
+            printer.finish().await?;
+            return Ok(outcome);
+        }
+    }
+}
+
+fn print(chunk: &LogChunk, modes: &Mutex<ScreenModes>) -> Result<(), CommandError> {
+    for record in &chunk.records {
+        match record.stream {
+            LogStream::Stdout => {
+                modes.lock().unwrap_or_else(PoisonError::into_inner).follow(&record.bytes);
+                output::print_bytes(LogStream::Stdout, &record.bytes)?;
+            }
+            // A note of the worker, which knows of no terminal.
+            LogStream::Stderr => {
+                let text = String::from_utf8_lossy(&record.bytes).replace('\n', "\r\n");
+                output::print_bytes(LogStream::Stdout, text.as_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
