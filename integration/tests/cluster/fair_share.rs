@@ -97,13 +97,14 @@ fn what_is_guaranteed_is_taken_back_and_the_stopped_job_goes_on_later() {
         .filter(|job| job["attempts"][0]["stopped"] == "reclaimed")
         .collect();
     assert_eq!(stopped.len(), 1, "{stopped:?}");
-    let explained = cluster.ok(&["explain", &stopped[0]["id"].to_string()]);
+    let stopped = stopped[0]["id"].as_str().unwrap();
+    let explained = cluster.ok(&["explain", stopped]);
     assert!(explained.contains("devices are due to another user or project"), "{explained}");
     go_all(&cluster);
     for job in &jobs {
         assert_eq!(cluster.end(job)["state"], "COMPLETED");
     }
-    let output = cluster.ok(&["logs", &stopped[0]["id"].to_string()]);
+    let output = cluster.ok(&["logs", stopped]);
     assert_eq!(output.matches("step").count(), 2, "the second attempt found the checkpoint: {output}");
 }
 

@@ -219,8 +219,8 @@ impl FairShares {
         Division { projects, users, fixed_at_most }
     }
 
-    /// What jobs that cannot be given back may hold of `capacity` beyond what is guaranteed to their projects;
-    /// `None` without a bound.
+    /// What jobs that cannot be given back may hold of `capacity` beyond what is guaranteed to their
+    /// projects; `None` without a bound.
     fn fixed_at_most(&self, capacity: u64) -> Option<u64> {
         let guaranteed = self.projects.iter().map(|it| it.guaranteed).fold(0, u64::saturating_add);
         let open = u128::from(capacity) * u128::from(self.table.open_part) / 1_000;

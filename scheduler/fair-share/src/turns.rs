@@ -105,8 +105,8 @@ impl Turns {
         }
     }
 
-    /// Whether a job with this demand may start: those that cannot be given back in time for others leave what is
-    /// guaranteed to other projects, and the open part of the cluster.
+    /// Whether a job with this demand may start: those that cannot be given back in time for others leave
+    /// what is guaranteed to other projects, and the open part of the cluster.
     #[must_use]
     pub fn may_lend(&self, party: Party, demand: &Demand) -> bool {
         let Some(most) = self.fixed_at_most.filter(|_| demand.held_for == HeldFor::Unlimited) else {

@@ -1,7 +1,7 @@
 //! The jobs for which others were told to stop: what becomes free is kept for them until they start.
 //!
-//! Claims are not saved. After a restart of the head, what becomes free goes by turns, and the one who claimed
-//! it is still the one with the smallest part.
+//! Claims are not saved. After a restart of the head, what becomes free goes by turns, and the one who
+//! claimed it is still the one with the smallest part.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const KEPT_AT_MOST: Span = Span::from_secs(30 * 60);
 
 /// A job for which others were told to stop.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Claim {
+pub(super) struct RoomClaim {
     pub(super) job: JobId,
     pub(super) party: Party,
     pub(super) demand: Demand,
@@ -31,7 +31,7 @@ pub(super) struct Claim {
     pub(super) is_free: bool,
 }
 
-impl Claim {
+impl RoomClaim {
     pub(super) fn until_at_most(now: Time) -> Time {
         now + KEPT_AT_MOST
     }

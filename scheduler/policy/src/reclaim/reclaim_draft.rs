@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use cohabit_fair_share::{FairShares, Party, Turns, wanted};
 use cohabit_types::{Demand, JobId, Qos, Span, Time};
 
-use super::claims::Claim;
+use super::claims::RoomClaim;
 use super::longest_waiting::LongestWaiting;
 use super::reclaiming::{NextLook, RunningSets};
 use crate::queue::fit_tracker::fits;
@@ -24,7 +24,8 @@ pub(super) const WAITED_AT_ONCE: Span = Span::from_secs(30);
 const LOOK_AGAIN: Span = Span::from_secs(60);
 /// After somebody was helped, it is looked so soon for others.
 const SOON: Span = Span::from_secs(1);
-/// So many jobs of each user are looked at, and for so many it is tried to make room, so that a plan stays quick.
+/// So many jobs of each user are looked at, and for so many it is tried to make room, so that a plan stays
+/// quick.
 const LOOKED_AT: usize = 16;
 const MOST_TRIES: usize = 64;
 
@@ -73,7 +74,7 @@ impl<'v> ReclaimDraft<'v> {
     }
 
     /// Starts the jobs for which room has become free, and drops the starts that would take kept room.
-    pub(super) fn keep_room(&mut self, claims: &mut Vec<Claim>, policy: &mut dyn Policy) {
+    pub(super) fn keep_room(&mut self, claims: &mut Vec<RoomClaim>, policy: &mut dyn Policy) {
         let view = self.view;
         let starts: BTreeSet<JobId> = started(&self.plan.actions).collect();
         let had_claims = !claims.is_empty();
@@ -114,9 +115,9 @@ impl<'v> ReclaimDraft<'v> {
         claims.iter().for_each(|claim| self.turns.start(claim.party, &claim.demand));
     }
 
-    /// Stops jobs for the first user in line who is owed something, if that is possible. Says when it is looked
-    /// again.
-    pub(super) fn reclaim(&mut self, claims: &mut Vec<Claim>, policy: &mut dyn Policy) -> NextLook {
+    /// Stops jobs for the first user in line who is owed something, if that is possible. Says when it is
+    /// looked again.
+    pub(super) fn reclaim(&mut self, claims: &mut Vec<RoomClaim>, policy: &mut dyn Policy) -> NextLook {
         let (view, waiting) = (self.view, self.waiting);
         let starts: BTreeSet<JobId> = started(&self.plan.actions).collect();
         let claiming: BTreeSet<JobId> = claims.iter().map(|claim| claim.job).collect();
@@ -215,9 +216,9 @@ impl<'v> ReclaimDraft<'v> {
         party: Party,
         victims: Victims,
         candidates: &[Candidate<'v>],
-        claims: &[Claim],
+        claims: &[RoomClaim],
         policy: &mut dyn Policy,
-    ) -> Option<Claim> {
+    ) -> Option<RoomClaim> {
         let view = self.view;
         let mut free = without(FreeNodes::new(&view.nodes), claims.iter());
         for action in &self.plan.actions {
@@ -238,13 +239,13 @@ impl<'v> ReclaimDraft<'v> {
         for victim in &chosen {
             self.plan.actions.push(Action::Reclaim { job: *victim, why: why.clone() });
         }
-        Some(Claim {
+        Some(RoomClaim {
             job: job.id,
             party,
             demand: job.demand,
             placement,
             victims: chosen,
-            until: Claim::until_at_most(view.now),
+            until: RoomClaim::until_at_most(view.now),
             is_free: false,
         })
     }
@@ -315,7 +316,7 @@ impl<'v> ReclaimDraft<'v> {
     }
 
     /// The plan, which is made again when room is no longer kept.
-    pub(super) fn into_plan(mut self, claims: &[Claim]) -> Plan {
+    pub(super) fn into_plan(mut self, claims: &[RoomClaim]) -> Plan {
         claims.iter().for_each(|claim| self.plan.wake_at(claim.until));
         self.plan
     }
@@ -329,7 +330,7 @@ fn started(actions: &[Action]) -> impl Iterator<Item = JobId> {
 }
 
 /// What is free besides the room that is kept for these.
-fn without<'c, 'v>(mut free: FreeNodes<'v>, claims: impl Iterator<Item = &'c Claim>) -> FreeNodes<'v> {
+fn without<'c, 'v>(mut free: FreeNodes<'v>, claims: impl Iterator<Item = &'c RoomClaim>) -> FreeNodes<'v> {
     claims.for_each(|claim| free.take(&claim.demand, &claim.placement));
     free
 }

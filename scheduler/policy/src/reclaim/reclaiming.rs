@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cohabit_types::{JobId, Qos, Time};
 
-use super::claims::Claim;
+use super::claims::RoomClaim;
 use super::longest_waiting::LongestWaiting;
 use super::reclaim_draft::{ReclaimDraft, WAITED_AT_ONCE};
 use crate::interference::InterferenceContext;
@@ -21,7 +21,7 @@ pub(crate) struct Reclaiming {
     policy: Box<dyn Policy>,
     waiting: LongestWaiting,
     running: RunningSets,
-    claims: Vec<Claim>,
+    claims: Vec<RoomClaim>,
     next_look: NextLook,
 }
 

@@ -1,3 +1,5 @@
+//! Places are taken back for those to whom they are due, under every policy, and not for ever.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Draws tables of fair share, which an admin applies one after the other, and the quality of service of jobs.
+//! Draws tables of fair share, which an admin applies one after the other, and the quality of service of
+//! jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! The state that a job must have after one of its attempts has ended: the retry rules in short.
 
-use cohabit_types::{JobState, StopReason};
+use cohabit_types::{JobId, JobState, StopReason};
 
 use super::failure_cause::FailureCause;
 use super::job::ran_isolated;
@@ -30,6 +30,22 @@ impl ReferenceModel {
         }
     }
 
+    /// Whether somebody asked for such a stop.
+    fn was_asked_for(&self, id: JobId, stopped: Option<StopReason>) -> bool {
+        let requests = &self.jobs[&id].requests;
+        match stopped {
+            Some(StopReason::Cancelled) => requests.cancelled,
+            // A child is killed with a root that was killed.
+            Some(StopReason::Killed) => requests.cancelled || self.has_application_ended(id),
+            Some(StopReason::ApplicationEnded) => self.has_application_ended(id),
+            Some(StopReason::Requeued) => requests.requeued,
+            Some(StopReason::Preempted) => requests.preempted,
+            Some(StopReason::Reclaimed) => requests.reclaimed,
+            Some(StopReason::TimeLimit) => self.specs[&id.number].time_limit.is_some(),
+            Some(_) | None => true,
+        }
+    }
+
     fn check_attempt_end(&self, step: &JobTransition, attempt: &ObservedAttempt) -> Result<(), String> {
         let (job, spec) = (&self.jobs[&step.id], &self.specs[&step.id.number]);
         let fault = FailureCause::of(attempt, job.first_bad.as_ref());
@@ -37,18 +53,7 @@ impl ReferenceModel {
         let well = attempt.succeeded() && attempt.stopped.is_none();
         // One failure may be attributed to a wrong memory prediction and then costs no retry.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
-        let requests = match attempt.stopped {
-            Some(StopReason::Cancelled) => job.requests.cancelled,
-            // A child is killed with a root that was killed.
-            Some(StopReason::Killed) => job.requests.cancelled || self.has_application_ended(step.id),
-            Some(StopReason::ApplicationEnded) => self.has_application_ended(step.id),
-            Some(StopReason::Requeued) => job.requests.requeued,
-            Some(StopReason::Preempted) => job.requests.preempted,
-            Some(StopReason::Reclaimed) => job.requests.reclaimed,
-            Some(StopReason::TimeLimit) => spec.time_limit.is_some(),
-            Some(_) | None => true,
-        };
-        let fits = requests
+        let fits = self.was_asked_for(step.id, attempt.stopped)
             && match (step.after.state, fault) {
                 (JobState::Completed, _) => well,
                 (JobState::Cancelled, None) => {
