@@ -1,6 +1,6 @@
 //! What attempts keep from others, and what a policy is told of the users of changed jobs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cohabit_fair_share::{RecentUse, UseTerms, held_of_device, held_of_host};
@@ -30,6 +30,19 @@ impl Head {
                 self.shares.take(&user, holds, terms, since);
             }
         }
+    }
+
+    /// On what terms users hold what they hold follows from their jobs: an early snapshot does not say it.
+    pub(crate) fn count_terms(&mut self) {
+        let mut held: BTreeMap<&str, RecentUse> = BTreeMap::new();
+        for id in &self.active {
+            if let (Some(job), Some(submission)) = (self.jobs.get(id), self.submissions.get(&id.number))
+                && let Some(attempt) = job.live_attempt()
+            {
+                held.entry(&submission.user).or_default().take(attempt.holds, UseTerms::of(&submission.spec));
+            }
+        }
+        self.shares.set_terms(&held);
     }
 
     /// What a job keeps from others at this placement, in thousandths of a GPU.

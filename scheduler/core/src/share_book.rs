@@ -70,6 +70,14 @@ impl ShareBook {
         self.until(user, now).release(amount, terms);
     }
 
+    /// Users hold what they hold on these terms.
+    pub(crate) fn set_terms(&mut self, held: &BTreeMap<&str, RecentUse>) {
+        for (user, used) in &mut self.used {
+            let RecentUse { low, high, fixed, .. } = held.get(user.as_str()).copied().unwrap_or_default();
+            *used = RecentUse { low, high, fixed, ..*used };
+        }
+    }
+
     /// Divides the cluster by this table from now on; what was used until now fades as before.
     pub(crate) fn set_table(&mut self, table: ShareTable, now: Time) {
         for used in self.used.values_mut() {

@@ -171,8 +171,9 @@ impl Head {
         head.volatile.applications = head.live_applications();
         head.volatile.fungible = head.live_fungible();
         head.ended_submissions = head.all_ended_submissions();
-        if rest.shares.is_none() {
-            head.seed_shares();
+        match rest.shares {
+            None => head.seed_shares(),
+            Some(_) => head.count_terms(),
         }
         Ok(head)
     }
