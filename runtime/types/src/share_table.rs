@@ -17,8 +17,8 @@ pub struct ShareTable {
     /// The projects by name.
     #[serde(default)]
     pub projects: BTreeMap<String, ShareProject>,
-    /// The last part of the cluster, in thousandths of it, which is lent only to jobs that can be given back in
-    /// time: see [`crate::JobSpec::can_be_given_back`].
+    /// The last part of the cluster, in thousandths of it, which is lent only to jobs that can be given back
+    /// in time: see [`crate::JobSpec::can_be_given_back`].
     #[serde(default)]
     pub open_part: u32,
     /// For so long a job runs at least before what it holds is reclaimed for others.
