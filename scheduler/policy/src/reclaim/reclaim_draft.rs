@@ -11,7 +11,7 @@ use cohabit_types::{Demand, JobId, Qos, Span, Time};
 
 use super::claims::RoomClaim;
 use super::longest_waiting::LongestWaiting;
-use super::reclaiming::{NextLook, RunningSets};
+use super::looks::{NextLook, RunningSets};
 use crate::queue::fit_tracker::fits;
 use crate::queue::{VictimSelection, note_stops};
 use crate::{Action, FreeNodes, PendingJob, Plan, Policy, Profile, RunningJob, View};

@@ -1,19 +1,17 @@
 //! The policy: another one decides which job starts when and where, and this one stops jobs for those who
 //! hold less than is due to them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use cohabit_types::{JobId, Qos, Time};
 
 use super::claims::RoomClaim;
 use super::longest_waiting::LongestWaiting;
+use super::looks::{NextLook, RunningSets};
 use super::reclaim_draft::{ReclaimDraft, WAITED_AT_ONCE};
 use crate::interference::InterferenceContext;
 use crate::maifs::Agents;
 use crate::{
-    EndedRun, FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, RunPhase, RunningJob,
-    SensitivityProfiles, SharesChange, Shortage, View, ViewChange,
+    EndedRun, FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, RunPhase, SensitivityProfiles,
+    SharesChange, Shortage, View, ViewChange,
 };
 
 /// A policy whose users get what is due to them. Where users do not take turns, it is the other policy.
@@ -23,55 +21,6 @@ pub(crate) struct Reclaiming {
     running: RunningSets,
     claims: Vec<RoomClaim>,
     next_look: NextLook,
-}
-
-/// When it is looked again whether something is due to somebody: a look costs much more than most plans.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct NextLook {
-    /// Not before.
-    pub(super) at: Time,
-    /// Then at the latest, even if nothing changes until then.
-    pub(super) wake: Option<Time>,
-}
-
-impl NextLook {
-    fn sooner(&mut self, at: Time) {
-        self.at = self.at.min(at);
-        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
-    }
-}
-
-/// The running jobs by what a look asks of them.
-#[derive(Debug, Default)]
-pub(super) struct RunningSets {
-    /// Those that may be stopped for others.
-    pub(super) stoppable: BTreeSet<JobId>,
-    /// Those of them that took what nobody else wanted.
-    pub(super) low: BTreeSet<JobId>,
-    /// Those that were told to stop.
-    pub(super) stopping: BTreeSet<JobId>,
-}
-
-impl RunningSets {
-    fn insert(&mut self, job: &RunningJob) {
-        self.remove(job.id);
-        match job.phase {
-            RunPhase::Stopping => _ = self.stopping.insert(job.id),
-            RunPhase::Running if job.traits.preemptible => {
-                self.stoppable.insert(job.id);
-                if job.traits.qos == Qos::Low {
-                    self.low.insert(job.id);
-                }
-            }
-            RunPhase::Running => {}
-        }
-    }
-
-    fn remove(&mut self, job: JobId) {
-        for set in [&mut self.stoppable, &mut self.low, &mut self.stopping] {
-            set.remove(&job);
-        }
-    }
 }
 
 impl Reclaiming {
