@@ -42,7 +42,9 @@ impl WorkerOrders {
         request: LogRequest,
     ) -> Result<Result<LogChunk, Refusal>, RpcError> {
         match &self.0 {
-            VersionedClient::V4(worker) => worker.read_log(context, request).await,
+            VersionedClient::V4(worker) => {
+                worker.read_log(context, request).await.map(|answer| answer.map_err(Refusal::from))
+            }
             VersionedClient::V5(worker) => worker.read_log(context, request).await,
         }
     }

@@ -15,15 +15,17 @@ pub mod node;
 mod orders;
 pub mod predictions;
 pub mod principal;
+pub mod refusal;
 mod reports;
 
-use cohabit_types::{LogChunk, LogRequest, Models, Refusal};
+use cohabit_types::{LogChunk, LogRequest, Models};
 
 pub use adapter::{ClientServiceAdapter, HeadServiceAdapter, WorkerServiceAdapter};
 pub use orders::{JobSpec, Order, RunOrder};
 pub use reports::Report;
 
 use messages::{Answer, ModelRequest, Query, Reply, Request, TokenAnswer, TokenRequest};
+use refusal::Refusal;
 
 /// Client to head.
 #[tarpc::service]

@@ -67,7 +67,7 @@ async fn a_client_of_the_protocol_before_is_answered_in_its_own_messages() {
     let v4::ClientServiceResponse::Token(Err(refusal)) = call_v4(&mut client, list).await else {
         panic!("a refusal")
     };
-    assert_eq!(refusal.code, RefusalCode::NotAllowed);
+    assert_eq!(refusal.code, v4::refusal::RefusalCode::NotAllowed);
     head.assert_serves("bea").await;
 }
 

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use cohabit_types::{
-    self as types, Bytes, ChangeResult, Filter, JobId, JobRef, JobRevision, ModelChoice, Refusal, Span, Time,
-};
+use cohabit_types::{self as types, Bytes, Filter, JobId, JobRef, JobRevision, ModelChoice, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::JobSpec;
@@ -12,6 +10,7 @@ use super::jobs::{JobEvent, JobRecord, ListPage};
 use super::node::NodeRecord;
 use super::predictions::DryRun;
 use super::principal::Role;
+use super::refusal::{ChangeResult, Refusal};
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
