@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{
     Bytes, Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, HeldFor, HostShare,
-    JobInput, JobSpec, LaunchMode, OutputFiles, RetryPolicy, Sharing, StallAction, StallPolicy, Stop,
+    JobInput, JobSpec, LaunchMode, OutputFiles, ReservationTerms, RetryPolicy, Sharing, StallAction,
+    StallPolicy, Stop,
 };
 use cohabit_console::CommandError;
 use cohabit_console::model_description::read_model_description;
@@ -214,6 +215,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         has_code: false,
         spans_nodes: false,
         held_for: HeldFor::Unasked,
+        reservations: ReservationTerms::default(),
         node: None,
     })
 }

@@ -62,6 +62,7 @@ mod job;
 mod link;
 mod list;
 mod logs;
+mod reservations;
 mod shares;
 mod submission;
 mod usage;

@@ -203,7 +203,7 @@ fn whoever_cannot_type_hears_why() {
 
     let ada = cluster.token("ada", &["--role", "user", "--name", "ada"]);
     let _own = shell(&cluster, &[]);
-    on_screen(&["attach", "--token-file", &ada, "2"], 77, "only its owner and admins may send it input");
+    on_screen(&["attach", "--token-file", &ada, "2"], 77, "belongs to root: only its owner and admins may");
 }
 
 /// Runs a command of tmux for the server of this cluster.

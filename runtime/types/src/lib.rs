@@ -57,6 +57,7 @@ mod refused_worker;
 mod rendezvous;
 mod report;
 mod request;
+mod reservation;
 mod retry;
 mod share_report;
 mod share_table;
@@ -146,6 +147,10 @@ pub use report::Report;
 pub use request::{
     ChangeResult, Estimate, Explanation, Filter, JobChange, JobRevision, ListPage, Notice, Refusal,
     RefusalCode, Reply, Request, Submit, SubmitReceipt,
+};
+pub use reservation::{
+    MOST_RESERVATIONS, NodeReservation, ReservationAccess, ReservationRequest, ReservationSet,
+    ReservationTerms,
 };
 pub use retry::RetryPolicy;
 pub use share_report::{PartyShare, ProjectShare, ShareReport, UserShare};

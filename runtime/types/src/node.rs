@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AccountKey, Bandwidth, Bytes, Device, DeviceId, HostShare, Isolation, NodeId, RankId, Share,
-    SharingLimits, Slowdown, Span, Time,
+    AccountKey, Bandwidth, Bytes, Device, DeviceId, HostShare, Isolation, NodeId, RankId, ReservationTerms,
+    Share, SharingLimits, Slowdown, Span, Time,
 };
 
 /// What a job needs on each of its nodes.
@@ -58,6 +58,9 @@ pub struct Demand {
     /// For how long its job keeps what it takes. Set like `account`.
     #[serde(skip)]
     pub held_for: HeldFor,
+    /// Where it may run while nodes are reserved, or will be. Set like `account`.
+    #[serde(skip)]
+    pub reservations: ReservationTerms,
 }
 
 /// For how long a job keeps its devices before others can have them.
@@ -180,6 +183,7 @@ impl Default for Demand {
             node: None,
             spans_nodes: false,
             held_for: HeldFor::Unasked,
+            reservations: ReservationTerms::default(),
         }
     }
 }

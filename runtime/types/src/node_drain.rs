@@ -34,4 +34,6 @@ pub struct NodeDrain {
     pub reason: Option<String>,
     /// When the jobs that still run there are queued again.
     pub deadline: Option<Time>,
+    /// The number of the reservation for maintenance that drained it, and that resumes it at its end.
+    pub reservation: Option<u64>,
 }

@@ -8,7 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSettings, JobSpec, JobState, ShareTable, Span, Time,
+    Bytes, DrainRequest, JobEvent, JobId, JobRecord, JobSettings, JobSpec, JobState, NodeReservation,
+    ReservationRequest, ShareTable, Span, Time,
 };
 
 /// A change that a client asks for.
@@ -26,6 +27,10 @@ pub enum Request {
     Resume(String),
     /// Divide the cluster by this table from now on.
     ApplyShares(Box<ShareTable>),
+    /// Reserve nodes for some time.
+    Reserve(Box<ReservationRequest>),
+    /// End the reservation with this number, or never begin it.
+    CancelReservation(u64),
 }
 
 /// A job to run.
@@ -104,6 +109,8 @@ pub enum Reply {
     Node(String),
     /// The table of shares is applied, or was so already.
     SharesApplied,
+    /// The reservation, as it is made or was cancelled.
+    Reservation(Box<NodeReservation>),
     /// Nothing was changed.
     Refused(Refusal),
 }

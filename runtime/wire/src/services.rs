@@ -11,8 +11,9 @@ use cohabit_types::{
     DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures,
     Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    NewToken, NodeRecord, NodeReservation, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report,
+    ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    UsageRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -115,6 +116,12 @@ pub trait ClientService {
     async fn read_exec(read: ExecRead) -> Result<ExecOutput, Refusal>;
     /// Ends a further process, if it runs, and forgets it.
     async fn end_exec(process: ExecId) -> Result<(), Refusal>;
+    /// Reserves nodes for some time. For admins.
+    async fn reserve(request: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal>;
+    /// Cancels a reservation. For admins.
+    async fn cancel_reservation(number: u64) -> Result<Box<NodeReservation>, Refusal>;
+    /// The reservations that have not ended.
+    async fn reservations() -> Result<Vec<NodeReservation>, Refusal>;
 }
 
 /// Worker to head.

@@ -4,7 +4,7 @@
 //! fit, that of another may.
 
 use cohabit_policy::{NodeView, SharingUsers};
-use cohabit_types::{AccountKey, Demand, JobId, NodeId};
+use cohabit_types::{AccountKey, Demand, JobId, NodeId, Time};
 
 use crate::account_keys::AccountKeys;
 use crate::head::Head;
@@ -22,7 +22,8 @@ impl Head {
     pub(crate) fn with_constraints(&self, submission: &SubmissionState, demand: Demand) -> Demand {
         let account = self.account_key(submission);
         let held_for = self.held_for(&submission.spec);
-        self.on_nodes_of_application(&submission.spec, Demand { account, held_for, ..demand })
+        let reservations = self.reservation_terms(submission);
+        self.on_nodes_of_application(&submission.spec, Demand { account, held_for, reservations, ..demand })
     }
 
     /// The key of the account of this submission, if policies tell it apart.
@@ -31,6 +32,11 @@ impl Head {
     }
 
     /// A node as policies see it.
+    pub(crate) fn node_view_at(&self, id: NodeId, node: &Node, now: Time) -> NodeView {
+        NodeView { windows: self.windows(&node.name, now), ..self.node_view(id, node) }
+    }
+
+    /// The same without its reservations.
     pub(crate) fn node_view(&self, id: NodeId, node: &Node) -> NodeView {
         let owner = node.account().and_then(|account| self.volatile.accounts.key(account));
         let mut view = NodeView { owner, ..node.view(id) };

@@ -15,6 +15,10 @@ pub enum Alarm {
     NodeRetry(NodeId),
     /// The jobs on a drained node may have to be queued again.
     DrainDeadline(NodeId),
+    /// A placed job may have to leave nodes that will be reserved.
+    JobClosing(JobId),
+    /// The reservation with this number may begin or end.
+    Reservation(u64),
 }
 
 impl Alarm {
@@ -24,6 +28,8 @@ impl Alarm {
             Alarm::JobEligible(job) => DeadlineKind::JobEligible(job),
             Alarm::NodeRetry(node) => DeadlineKind::NodeRetry(node),
             Alarm::DrainDeadline(node) => DeadlineKind::DrainDeadline(node),
+            Alarm::JobClosing(job) => DeadlineKind::JobClosing(job),
+            Alarm::Reservation(number) => DeadlineKind::Reservation(number),
         }
     }
 }

@@ -18,6 +18,8 @@ impl Transition<'_> {
                 Alarm::JobEligible(job) => self.refresh_eligibility(job),
                 Alarm::NodeRetry(node) => self.end_node_pause(node),
                 Alarm::DrainDeadline(node) => self.clear_drained_node(node),
+                Alarm::JobClosing(job) => self.stop_before_reservation(job),
+                Alarm::Reservation(number) => self.advance_reservation(number),
             }
         }
         if self.head.next_plan_at.is_some_and(|at| at <= self.now) {

@@ -51,6 +51,7 @@ impl HeadReader<'_> {
         sentences.extend(job.exclusive_gpu_sentence(submission));
         sentences.extend(self.owned_nodes_sentence(id, submission));
         sentences.extend(self.stays_sentence(id, submission));
+        sentences.extend(self.head.reservation_sentences(id, submission, self.now));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.share_sentence(id, submission));
         sentences.extend(self.forecast_sentence(id));

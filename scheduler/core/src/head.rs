@@ -15,6 +15,7 @@ use crate::dependency_graph::DependencyGraph;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::Node;
+use crate::reservations::Reservations;
 use crate::restored_backup::RestoredBackup;
 use crate::share_book::ShareBook;
 use crate::submission::SubmissionState;
@@ -62,6 +63,8 @@ pub struct Head {
     pub(crate) nodes: BTreeMap<NodeId, Node>,
     /// What users hold and used.
     pub(crate) shares: ShareBook,
+    /// The times for which nodes are reserved.
+    pub(crate) reservations: Reservations,
     /// How many nodes ever joined; gives each its place in the order.
     pub(crate) nodes_joined: u64,
     pub(crate) alarms: BTreeSet<(Time, Alarm)>,
@@ -94,6 +97,7 @@ impl PartialEq for Head {
             idempotency_keys,
             nodes,
             shares,
+            reservations,
             nodes_joined,
             alarms,
             volatile: _,
@@ -119,6 +123,7 @@ impl PartialEq for Head {
             && *idempotency_keys == other.idempotency_keys
             && *nodes == other.nodes
             && *shares == other.shares
+            && *reservations == other.reservations
             && *nodes_joined == other.nodes_joined
             && *alarms == other.alarms
     }
@@ -155,6 +160,7 @@ impl Head {
             idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shares: ShareBook::default(),
+            reservations: Reservations::default(),
             nodes_joined: 0,
             alarms: BTreeSet::new(),
             volatile: VolatileState::default(),

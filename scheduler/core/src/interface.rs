@@ -120,6 +120,10 @@ pub enum DeadlineKind {
     NodeRetry(NodeId),
     /// The jobs that still run on a drained node are queued again.
     DrainDeadline(NodeId),
+    /// A placed job has to leave nodes that will be reserved.
+    JobClosing(JobId),
+    /// A reservation begins or ends.
+    Reservation(u64),
     /// The policy wanted to be asked again at this time.
     PlannedWake,
     /// The retention of an ended job is over.

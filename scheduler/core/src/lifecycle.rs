@@ -50,6 +50,7 @@ impl Transition<'_> {
         for (key, order) in orders {
             self.effect(Effect::SendOrder(key, Order::Run(Box::new(order))));
         }
+        self.watch_closing(id);
         if is_first && id.index.is_some() {
             self.tell_array_start(id.number);
         }

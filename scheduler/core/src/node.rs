@@ -306,6 +306,7 @@ impl Node {
             jobs: self.jobs.len() as u32,
             links: self.links,
             owner: None,
+            windows: Vec::new(),
             fetches_code: self.fetches_code,
             application_ports: self.has_application_ports(),
             changes_host_shares: self.changes_host_shares,

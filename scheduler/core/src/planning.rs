@@ -5,7 +5,9 @@
 //! job's history says why.
 
 use cohabit_policy::{Action, Plan, check_shape};
-use cohabit_types::{Cause, Demand, JobEventKind, JobId, JobState, Placement, PlanRequestId, StopReason};
+use cohabit_types::{
+    Cause, Demand, JobEventKind, JobId, JobState, Placement, PlanRequestId, StopReason, Time,
+};
 
 use crate::head::Head;
 use crate::interface::Effect;
@@ -75,7 +77,7 @@ impl Transition<'_> {
         let fit = match (submission.array_slots_left(), self.head.beyond_running_limit(id)) {
             (0, _) => Err("the array already runs as many members at once as it may".to_owned()),
             (_, Some(beyond)) => Err(beyond),
-            (_, None) => self.head.fits(&demand, &planned.placement),
+            (_, None) => self.head.fits(&demand, &planned.placement, self.now),
         };
         match fit {
             Ok(()) => self.start(id, planned),
@@ -96,12 +98,12 @@ impl Transition<'_> {
 
 impl Head {
     /// Whether the placement is what the demand asks for, and there is room for it.
-    fn fits(&self, demand: &Demand, placement: &Placement) -> Result<(), String> {
+    fn fits(&self, demand: &Demand, placement: &Placement, now: Time) -> Result<(), String> {
         check_shape(demand, placement)?;
         placement.parts.iter().try_for_each(|part| {
             let node = self.nodes.get(&part.node).filter(|node| node.takes_jobs());
             let node = node.ok_or("the plan uses a node that takes no jobs")?;
-            self.node_view(part.node, node).fits(demand, part)
+            self.node_view_at(part.node, node, now).fits(demand, part)
         })
     }
 }

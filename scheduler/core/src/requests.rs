@@ -24,6 +24,8 @@ impl Transition<'_> {
             (None, Request::Drain(drain)) => self.drain(&by, drain),
             (None, Request::Resume(node)) => self.resume(&node),
             (None, Request::ApplyShares(table)) => Ok(self.apply_shares(*table)),
+            (None, Request::Reserve(asked)) => self.reserve(&by, *asked),
+            (None, Request::CancelReservation(number)) => self.cancel_reservation(number),
         };
         self.answer(client, reply);
     }
@@ -36,13 +38,14 @@ impl Transition<'_> {
         if let Some(deadline) = deadline {
             self.set_alarm(deadline, Alarm::DrainDeadline(id));
         }
-        let drain = NodeDrain { by: by.user.clone(), at, reason, deadline };
+        let drain = NodeDrain { by: by.user.clone(), at, reason, deadline, reservation: None };
         self.set_schedulability(id, Schedulability::Drained, Some(drain))
     }
 
     fn resume(&mut self, name: &str) -> Result<Reply, Refusal> {
         let id = self.head.node_meant(name)?;
         self.head.replan_needed = true;
+        self.leave_maintenance(id);
         self.set_schedulability(id, Schedulability::Open, None)
     }
 
@@ -117,6 +120,11 @@ impl Head {
                 Ok(()) if **table == **self.shares.table() => return Some(Reply::SharesApplied),
                 checked => checked,
             },
+            // What it depends on is the time, which only the transition knows.
+            (Role::Admin, Request::Reserve(_) | Request::CancelReservation(_)) => Ok(()),
+            (Role::User, Request::Reserve(_) | Request::CancelReservation(_)) => {
+                Err(not_allowed("only an admin token can reserve nodes"))
+            }
             (Role::User, Request::ApplyShares(_)) => {
                 Err(not_allowed("only an admin token can change who has which share of the cluster"))
             }
@@ -128,7 +136,7 @@ impl Head {
     }
 
     /// The node with this name or id.
-    fn node_meant(&self, name: &str) -> Result<NodeId, Refusal> {
+    pub(crate) fn node_meant(&self, name: &str) -> Result<NodeId, Refusal> {
         let mut named = self.nodes.iter().filter(|(id, node)| node.name == name || id.to_string() == name);
         let named = named.next().map(|(id, _)| *id);
         named.ok_or_else(|| Refusal::new(RefusalCode::NotFound, self.no_such_node(name)))

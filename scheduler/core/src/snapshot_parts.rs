@@ -18,6 +18,7 @@ use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
+use crate::reservations::Reservations;
 use crate::restored_backup::RestoredBackup;
 use crate::share_book::ShareBook;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs, unless_same};
@@ -55,6 +56,8 @@ pub struct HeadSnapshot {
     pub nodes: BTreeMap<NodeId, Node>,
     /// What users hold and used; `None` in snapshots of releases without fair share.
     pub shares: Option<ShareBook>,
+    /// The times for which nodes are reserved.
+    pub reservations: Reservations,
     /// How many nodes ever joined.
     pub nodes_joined: u64,
     /// The alarms that are set.
@@ -91,6 +94,7 @@ impl Head {
             dependents: self.dependencies.numbers(),
             nodes: self.nodes.clone(),
             shares: Some(self.shares.clone()),
+            reservations: self.reservations.clone(),
             nodes_joined: self.nodes_joined,
             alarms: self.alarms.clone(),
         };
@@ -163,6 +167,7 @@ impl Head {
             idempotency_keys,
             nodes: rest.nodes,
             shares: rest.shares.clone().unwrap_or_default(),
+            reservations: rest.reservations,
             nodes_joined: rest.nodes_joined,
             alarms: rest.alarms,
             volatile,

@@ -29,6 +29,8 @@ pub struct ViewTracker {
     table: Option<Arc<ShareTable>>,
     /// The table by which users were limited when it last looked.
     limits: Option<Arc<ShareTable>>,
+    /// The minute in which it last looked.
+    minute: u64,
 }
 
 /// What all nodes together have.
@@ -61,8 +63,9 @@ impl ViewTracker {
     }
 
     /// What changed in the view since the last call. After the first event of a start that is everything.
-    pub fn changes(&mut self, head: &Head) -> Vec<ViewChange> {
-        let ChangedIds { mut jobs, nodes } = std::mem::take(&mut self.changed);
+    pub fn changes(&mut self, head: &Head, now: Time) -> Vec<ViewChange> {
+        let ChangedIds { mut jobs, mut nodes } = std::mem::take(&mut self.changed);
+        nodes.extend(self.closing_nodes(head, now));
         if self.limits.as_ref().is_some_and(|limits| !Arc::ptr_eq(limits, head.shares.table())) {
             // Under another table other users are limited: what is shown of all is chosen anew.
             let shown = std::mem::take(&mut self.shown).into_values();
@@ -70,7 +73,7 @@ impl ViewTracker {
         }
         self.limits = Some(Arc::clone(head.shares.table()));
         let mut changes = head.share_changes(&mut self.table, jobs.iter().copied());
-        changes.extend(nodes.iter().map(|node| head.node_change(*node)));
+        changes.extend(nodes.iter().map(|node| head.node_change(*node, now)));
         let mut turned = self.choose_windows(head, &jobs);
         let was_never_seen = |job: &JobId| {
             let unplaced = || head.jobs.get(job).is_some_and(|it| it.last_attempt().is_none());
@@ -83,6 +86,15 @@ impl ViewTracker {
             false => head.running_job(*job).map_or(ViewChange::Gone(*job), ViewChange::Running),
         }));
         changes
+    }
+
+    /// The nodes that will be reserved: how soon, a policy is told once a minute.
+    fn closing_nodes(&mut self, head: &Head, now: Time) -> Vec<NodeId> {
+        let minute = now.as_micros() / 60_000_000;
+        if head.reservations().next().is_none() || std::mem::replace(&mut self.minute, minute) == minute {
+            return Vec::new();
+        }
+        head.nodes.iter().filter(|(_, node)| head.has_windows(&node.name)).map(|(id, _)| *id).collect()
     }
 
     /// Whether a job is shown while it is eligible: not a store, which starts without a plan.
@@ -134,7 +146,7 @@ impl Head {
     pub fn view(&self, now: Time) -> View {
         let mut tracker = ViewTracker { changed: self.all_ids(), ..ViewTracker::default() };
         let mut view = View { now, ..View::default() };
-        view.apply(&tracker.changes(self));
+        view.apply(&tracker.changes(self, now));
         view
     }
 
@@ -168,9 +180,9 @@ impl Head {
         self.eligible.range(members).take(array_slots_left).take_while(within).copied().collect()
     }
 
-    fn node_change(&self, id: NodeId) -> ViewChange {
+    fn node_change(&self, id: NodeId, now: Time) -> ViewChange {
         let open = self.nodes.get(&id).filter(|node| node.takes_jobs());
-        open.map_or(ViewChange::NodeGone(id), |node| ViewChange::Node(self.node_view(id, node)))
+        open.map_or(ViewChange::NodeGone(id), |node| ViewChange::Node(self.node_view_at(id, node, now)))
     }
 
     fn pending_job(&self, id: JobId) -> PendingJob {

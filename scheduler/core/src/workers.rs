@@ -66,6 +66,7 @@ impl Transition<'_> {
             let node = Node::new(name, self.head.nodes_joined, key, inventory, now);
             self.head.nodes_joined += 1;
             self.head.nodes.insert(key.node, node);
+            self.join_maintenance(key.node);
         }
         if let Some(node) = self.head.nodes.get(&key.node) {
             self.head.volatile.figures.count_link(&node.name);

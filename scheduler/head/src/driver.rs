@@ -193,7 +193,9 @@ impl Driver {
             | Request::Update(..)
             | Request::Drain(_)
             | Request::Resume(_)
-            | Request::ApplyShares(_) => Ok(()),
+            | Request::ApplyShares(_)
+            | Request::Reserve(_)
+            | Request::CancelReservation(_) => Ok(()),
         };
         refused.err().map(Reply::Refused)
     }
@@ -265,6 +267,7 @@ impl Driver {
                 });
             }
             Query::Shares(reply_to) => reply_to.send(head.share_report(now)),
+            Query::Reservations(reply_to) => reply_to.send(head.reservations().cloned().collect()),
             Query::LiveUsage(jobs, reply_to) => reply_to.send(head.live_usage(&jobs, now)),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Brief(jobs, reply_to) => reply_to.send(reader.brief_records(&jobs)),

@@ -3,8 +3,8 @@
 
 use cohabit_scheduler_core::UserUsage;
 use cohabit_types::{
-    Bytes, DrainRequest, JobChange, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request, Span,
-    Stop, Submit, counted,
+    Bytes, DrainRequest, JobChange, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request,
+    ReservationAccess, ReservationRequest, Span, Stop, Submit, counted,
 };
 
 /// The most jobs that one request may name.
@@ -85,7 +85,8 @@ impl RequestLimits {
             }
             Request::Resume(node) => at_most("the name of the node", node.len(), LONGEST_NAME),
             // The core bounds what a table may have.
-            Request::ApplyShares(_) => Ok(()),
+            Request::ApplyShares(_) | Request::CancelReservation(_) => Ok(()),
+            Request::Reserve(asked) => check_reservation(asked),
         }
     }
 
@@ -292,6 +293,19 @@ fn check_model(model: &ModelDescription) -> Result<(), Refusal> {
         }
         None => Ok(()),
     }
+}
+
+fn check_reservation(asked: &ReservationRequest) -> Result<(), Refusal> {
+    let ReservationAccess { users, projects } = &asked.admits;
+    let names = || asked.nodes.iter().chain(users).chain(projects);
+    let count = names().count();
+    if count > MOST_IDS {
+        return Err(invalid(format!(
+            "the reservation names {count} nodes, users and projects, and at most {MOST_IDS} are allowed"
+        )));
+    }
+    names().try_for_each(|name| at_most("a name in the reservation", name.len(), LONGEST_NAME))?;
+    at_most("the reason", length(asked.reason.as_ref()), LONGEST_NAME)
 }
 
 /// JSON in the journal has no NaN.

@@ -7,6 +7,7 @@
 pub(crate) mod archived_array;
 mod feed_samples;
 mod record_samples;
+mod reservation_samples;
 mod samples;
 mod script_samples;
 mod share_samples;

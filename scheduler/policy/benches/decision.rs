@@ -355,6 +355,7 @@ fn node(number: usize) -> NodeView {
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
         owner: None,
+        windows: Vec::new(),
         fetches_code: true,
         application_ports: true,
         changes_host_shares: true,

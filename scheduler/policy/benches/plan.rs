@@ -298,6 +298,7 @@ fn node(number: usize, mix: Mix) -> NodeView {
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
         owner: None,
+        windows: Vec::new(),
         fetches_code: true,
         application_ports: true,
         changes_host_shares: true,

@@ -84,8 +84,8 @@ pub use sensitivity::{JobCurve, SensitivityError, SensitivityProfiles, Sensitivi
 pub(crate) use view::ResourceAmounts;
 pub use view::{
     AttainedTime, DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView,
-    PendingJob, RunPhase, RunningJob, SharesChange, SharingConflict, SharingMode, SharingTerms, SharingUsers,
-    Shortage, View, ViewChange, check_shape, could_ever_hold,
+    NodeWindow, PendingJob, RunPhase, RunningJob, SharesChange, SharingConflict, SharingMode, SharingTerms,
+    SharingUsers, Shortage, View, ViewChange, check_shape, could_ever_hold,
 };
 
 #[cfg(test)]

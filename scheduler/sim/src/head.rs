@@ -134,7 +134,7 @@ impl HeadHost {
     /// Shows the changes to the policy and asks it for a plan; `None` while it is stalled. `now` is the time
     /// of the head's clock.
     pub(crate) fn plan(&mut self, true_now: Time, now: Time) -> Option<Plan> {
-        self.pending_changes.extend(self.view_tracker.changes(&self.head));
+        self.pending_changes.extend(self.view_tracker.changes(&self.head, now));
         if true_now < self.stalled_until {
             return None;
         }

@@ -178,7 +178,7 @@ pub(crate) fn check_refused(reply: &Reply) -> Result<(), String> {
         Reply::Changed(results) => {
             results.iter().all(|(_, result)| matches!(result, ChangeResult::Refused(_)))
         }
-        Reply::Accepted { .. } | Reply::Node(_) | Reply::SharesApplied => false,
+        Reply::Accepted { .. } | Reply::Node(_) | Reply::SharesApplied | Reply::Reservation(_) => false,
     };
     is_refused.then_some(()).ok_or_else(|| format!("the head granted a hostile request: {reply:?}"))
 }

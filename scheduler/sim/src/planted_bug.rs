@@ -22,6 +22,8 @@ pub enum PlantedBug {
     VictimBelowPart,
     /// A restarted head believes that a user holds more than their jobs do.
     DoubleCharge,
+    /// A restarted head does not know which nodes are reserved.
+    ForgottenReservation,
     /// The policy does not know how long a job has to run before it may be stopped.
     IgnoredQuantum,
     /// The policy is not told that a job which has run waits again.

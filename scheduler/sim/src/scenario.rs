@@ -3,6 +3,7 @@
 //! What is drawn during the run (message delays above all) comes from the seed. A scenario without faults and
 //! with the submissions of a trace is an evaluation.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_scheduler_core::Config;
@@ -108,6 +109,21 @@ pub enum ExternalEvent {
     Impostor(Lie),
     /// Divides the cluster by this table from now on.
     ApplyShares(Box<ShareTable>),
+    /// Reserves nodes: for maintenance where it names no users.
+    Reserve {
+        /// The nodes.
+        nodes: Vec<usize>,
+        /// When the reservation begins.
+        from: Time,
+        /// How long it lasts.
+        length: Span,
+        /// Whose jobs run there meanwhile.
+        users: BTreeSet<String>,
+        /// Whether jobs that are there then are stopped.
+        stop_jobs: bool,
+    },
+    /// Cancels the reservation with this number.
+    CancelReservation(u64),
     /// Drains a node: it gets no new jobs.
     Drain(usize),
     /// Resumes a drained node.
@@ -371,6 +387,8 @@ impl ExternalEvent {
             | ExternalEvent::Impostor(_)
             | ExternalEvent::Drain(_)
             | ExternalEvent::ApplyShares(_)
+            | ExternalEvent::Reserve { .. }
+            | ExternalEvent::CancelReservation(_)
             | ExternalEvent::Resume(_) => None,
         }
     }

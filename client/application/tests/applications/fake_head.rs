@@ -11,8 +11,9 @@ use cohabit_client::types::{
     FeedCursor, Figures, Filter, FollowMode, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
     JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk,
     LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, Role, RunnerRole, RunnerWork, Share,
-    ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    NodeReservation, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, Role,
+    RunnerRole, RunnerWork, Share, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord,
+    UpdateCursor, UsageRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -538,6 +539,18 @@ impl ClientService for FakeHead {
     }
 
     async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
+        not_here()
+    }
+
+    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal> {
+        not_here()
+    }
+
+    async fn cancel_reservation(self, _: Context, _: u64) -> Result<Box<NodeReservation>, Refusal> {
+        not_here()
+    }
+
+    async fn reservations(self, _: Context) -> Result<Vec<NodeReservation>, Refusal> {
         not_here()
     }
 

@@ -26,7 +26,7 @@ const GROUPS: &[CommandGroup] = &[
     ("Advanced commands for applications", &["applications", "actors", "tasks", "objects"]),
     (
         "Advanced commands for clusters",
-        &["head", "worker", "service", "export", "notify", "token", "models", "doctor"],
+        &["head", "worker", "reserve", "service", "export", "notify", "token", "models", "doctor"],
     ),
     ("Advanced commands for research", &["simulate", "policy", "predict", "profile"]),
     ("Advanced commands for shells and scripts", &["completions", "slurm-shims"]),
@@ -80,6 +80,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("top", &["cohabit top"]),
     ("nodes", &["cohabit nodes", "cohabit nodes --output json"]),
     ("share", &["cohabit share", "cohabit share --output json"]),
+    (
+        "reserve",
+        &[
+            "cohabit reserve --maintenance --nodes gpu1,gpu2 --from '2026-12-01 18:00' --for 4h --reason 'new disks'",
+            "cohabit reserve --project vision --nodes gpu3 --from 08:00 --for 2d",
+        ],
+    ),
+    ("reserve list", &["cohabit reserve list", "cohabit reserve list --output json"]),
+    ("reserve cancel", &["cohabit reserve cancel 3"]),
     ("share apply", &["cohabit share apply share.toml --dry-run", "cohabit share apply share.toml"]),
     ("web", &["cohabit web", "cohabit web --listen 127.0.0.1:8080"]),
     ("hold", &["cohabit hold 14", "cohabit hold --name sweep"]),
@@ -111,7 +120,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "cohabit worker start --join head:7070 --token-file worker.token --devices host:2",
         ],
     ),
-    ("worker drain", &["cohabit worker drain gpu1 --reason 'new disk' --deadline 2h"]),
+    (
+        "worker drain",
+        &[
+            "cohabit worker drain gpu1 --reason 'new disk' --deadline 2h",
+            "cohabit worker drain gpu1 --by 18:00",
+        ],
+    ),
     ("worker resume", &["cohabit worker resume gpu1"]),
     ("worker unbind", &["cohabit worker unbind gpu1"]),
     (

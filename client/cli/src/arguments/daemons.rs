@@ -13,6 +13,7 @@ use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;
 use crate::completion;
+use crate::values::BeginTime;
 
 // Arguments of `demo`.
 #[cfg(feature = "demo")]
@@ -317,6 +318,9 @@ pub(crate) struct DrainArguments {
     /// Queue the jobs again that still run there after this time [default: let them end]
     #[arg(long, value_name = "TIME", value_parser = crate::values::parse_duration)]
     pub(crate) deadline: Option<Span>,
+    /// Drain it at this time: jobs that would end before still start, and what runs then is queued again
+    #[arg(long, value_name = "TIME", value_parser = crate::values::parse_begin, conflicts_with = "deadline")]
+    pub(crate) by: Option<BeginTime>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
     #[command(flatten)]

@@ -20,6 +20,7 @@ mod metrics;
 mod models;
 #[cfg(feature = "notify")]
 mod notify;
+mod reserve;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
 mod share;
@@ -59,6 +60,7 @@ pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
 #[cfg(feature = "notify")]
 pub(crate) use self::notify::NotifyArguments;
+pub(crate) use self::reserve::{ReserveArguments, ReserveVerb};
 #[cfg(all(feature = "head", feature = "worker"))]
 pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
 pub(crate) use self::share::{ShareArguments, ShareVerb};
@@ -178,6 +180,8 @@ pub(crate) enum Verb {
     Nodes(NodesArguments),
     /// Show who holds and is entitled to which share of the GPUs, or apply a table of projects
     Share(ShareArguments),
+    /// Reserve nodes for maintenance or for some users, and list or cancel reservations
+    Reserve(ReserveArguments),
     /// List the slowdown models that the head has learned, or choose one
     Models(ModelsArguments),
     /// Show nodes, devices and jobs on a live screen
@@ -301,6 +305,7 @@ impl Verb {
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),
             Verb::Share(arguments) => Some(arguments.display()),
+            Verb::Reserve(arguments) => Some(arguments.display()),
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
             Verb::Simulate(arguments) => Some(&arguments.display),

@@ -40,6 +40,7 @@ mod objects;
 mod own_input;
 #[cfg(feature = "worker")]
 mod profile;
+mod reserve;
 mod run;
 mod selection;
 #[cfg(all(feature = "head", feature = "worker"))]
@@ -106,6 +107,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Nodes(arguments) => block_on(nodes::nodes(arguments)),
         Verb::Models(arguments) => block_on(models::models(arguments)),
         Verb::Share(arguments) => block_on(share::share(arguments)),
+        Verb::Reserve(arguments) => block_on(reserve::reserve(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),
         Verb::Worker(arguments) => worker::worker(arguments.verb),
         #[cfg(all(feature = "head", feature = "worker"))]

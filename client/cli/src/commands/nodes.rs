@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::Role;
+use cohabit_client::types::{NodeReservation, Role};
 use cohabit_console::{CommandError, Screen, natural_key, output, with_schema};
 use jiff::tz::TimeZone;
 
@@ -12,6 +12,7 @@ use crate::endpoint::connect;
 use crate::render::jobs_table::ColumnSet;
 use crate::render::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use crate::render::nodes_table::{nodes_table, refused_workers};
+use crate::render::reservations_table::reservation_line;
 use crate::token_expiry::warn_of_other_tokens;
 
 pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, CommandError> {
@@ -34,7 +35,10 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
         OutputFormat::Table | OutputFormat::Wide => {
             let zone = TimeZone::system();
             let warnings = refused_workers(&nodes, refused.as_deref().unwrap_or_default(), &zone);
-            output::print_text(&(nodes_table(&nodes, columns, &zone, Screen::of_stdout()) + &warnings))?;
+            let reserved: String =
+                client.reservations().await?.iter().map(|it| reserved(it, &zone)).collect();
+            let table = nodes_table(&nodes, columns, &zone, Screen::of_stdout());
+            output::print_text(&(table + &warnings + &reserved))?;
             warn_of_other_tokens(&client).await;
         }
         OutputFormat::Json => output::print_document(&with_schema(NodeListDocument {
@@ -45,4 +49,8 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
         OutputFormat::Quiet => nodes.iter().try_for_each(|node| output::print_text(&node.name))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn reserved(reservation: &NodeReservation, zone: &TimeZone) -> String {
+    format!("reservation {} of {}\n", reservation.number, reservation_line(reservation, zone))
 }

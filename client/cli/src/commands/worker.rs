@@ -2,13 +2,16 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::types::DrainRequest;
-use cohabit_console::{CommandError, output, with_schema};
+use cohabit_client::types::{DrainRequest, ReservationRequest, Time};
+use cohabit_console::{CommandError, DisplayArguments, output, with_schema};
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use serde_json::json;
 
-use crate::arguments::{DrainArguments, NodeArguments, OutputFormat, WorkerVerb};
+use crate::arguments::{ConnectionArguments, DrainArguments, NodeArguments, OutputFormat, WorkerVerb};
 use crate::endpoint::connect;
 use crate::process::block_on;
+use crate::render::local_time;
 
 #[cfg(feature = "worker")]
 pub(super) mod start;
@@ -24,7 +27,11 @@ pub(super) fn worker(verb: WorkerVerb) -> Result<ExitCode, CommandError> {
 }
 
 async fn drain(arguments: DrainArguments) -> Result<ExitCode, CommandError> {
-    let DrainArguments { node, reason, deadline, connection, display } = arguments;
+    let DrainArguments { node, reason, deadline, by, connection, display } = arguments;
+    if let Some(by) = by {
+        let from = by.resolve(&Zoned::now()).map_err(CommandError::invalid)?;
+        return drain_later(node, reason, from, &connection, &display).await;
+    }
     let request = DrainRequest { node, reason, within: deadline };
     let node = connect(&connection).await?.drain(request).await?;
     let running = match deadline {
@@ -33,6 +40,26 @@ async fn drain(arguments: DrainArguments) -> Result<ExitCode, CommandError> {
     };
     let what = format!("is draining: it starts no new jobs; running jobs {running}");
     print_result(&node, &what, display.output)
+}
+
+/// A drain at a time ahead is maintenance without an end.
+async fn drain_later(
+    node: String,
+    reason: Option<String>,
+    from: Time,
+    connection: &ConnectionArguments,
+    display: &DisplayArguments,
+) -> Result<ExitCode, CommandError> {
+    let (nodes, from) = (vec![node], Some(from));
+    let request =
+        ReservationRequest { nodes, from, reason, stop_jobs: true, ..ReservationRequest::default() };
+    let made = connect(connection).await?.reserve(&request).await?;
+    let node = made.nodes.first().map_or("", String::as_str);
+    let at = local_time(made.from, &TimeZone::system());
+    let what = format!(
+        "is drained at {at}: until then it starts jobs that leave it in time; what still runs then is queued again"
+    );
+    print_result(node, &what, display.output)
 }
 
 async fn resume(arguments: NodeArguments) -> Result<ExitCode, CommandError> {

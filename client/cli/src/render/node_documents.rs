@@ -153,6 +153,7 @@ struct DrainDocument {
     at: String,
     reason: Option<String>,
     deadline: Option<String>,
+    reservation: Option<u64>,
 }
 
 impl From<&NodeDrain> for DrainDocument {
@@ -162,6 +163,7 @@ impl From<&NodeDrain> for DrainDocument {
             at: rfc3339(drain.at),
             reason: drain.reason.clone(),
             deadline: drain.deadline.map(rfc3339),
+            reservation: drain.reservation,
         }
     }
 }

@@ -72,12 +72,14 @@ fn problems(nodes: &[NodeRecord], zone: &TimeZone) -> String {
 
 /// `gpu1 was drained by root at 10:00: new power supply; its jobs are queued again at 12:00`.
 fn drained(node: &NodeRecord, zone: &TimeZone) -> Option<String> {
-    let NodeDrain { by, at, reason, deadline } = node.drain.as_ref()?;
+    let NodeDrain { by, at, reason, deadline, reservation } = node.drain.as_ref()?;
     let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let deadline = deadline.filter(|_| !node.jobs.is_empty());
     let then = deadline.map(|at| format!("; its jobs are queued again at {}", local_time(at, zone)));
     let at = local_time(*at, zone);
-    Some(format!("{} was drained by {by} at {at}{reason}{}", node.name, then.unwrap_or_default()))
+    let reserved = reservation.map(|number| format!("; it is resumed when reservation {number} ends"));
+    let (then, reserved) = (then.unwrap_or_default(), reserved.unwrap_or_default());
+    Some(format!("{} was drained by {by} at {at}{reason}{then}{reserved}", node.name))
 }
 
 /// One line for each node that another worker wanted to be.

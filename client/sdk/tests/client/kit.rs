@@ -15,8 +15,9 @@ use cohabit_client::types::{
     ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece,
     IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState,
     JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role,
-    ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode,
+    RefusedWorker, ReservationRequest, Role, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time,
+    TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -25,84 +26,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What a client asked.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Call {
-    Submit(Box<JobSpec>, Option<String>),
-    ChangeJobs(JobChange, Vec<JobId>),
-    UpdateJobs(JobSettings, Vec<JobId>),
-    DrainNode(String),
-    ResumeNode(String),
-    UnbindNode(String),
-    RefusedWorkers,
-    Resolve(Vec<JobRef>),
-    List(Filter),
-    Show(Vec<JobId>),
-    Explain(JobId),
-    DryRun(Box<JobSpec>),
-    Nodes,
-    Watch(Vec<JobRevision>),
-    ReadLog(LogRequest),
-    CreateToken(NewToken),
-    ListTokens,
-    OwnToken,
-    HeadStatus,
-    HeadProblems,
-    JobUpdates(Option<UpdateCursor>),
-    Feed(Option<FeedCursor>),
-    ReadMetrics(RankId),
-    WriteInput(InputPiece),
-    /// Any call about further processes.
-    Exec,
-    Figures,
-    Shares,
-    ApplyShares,
-    Usage(Vec<JobId>),
-    RevokeToken(String),
-    ListModels,
-    ChooseModel(ModelChoice),
-    /// How many files the client asks for.
-    MissingContent(usize),
-    /// Each piece by its file, its offset and its length.
-    PutContent(Vec<(ContentHash, u64, usize)>),
-    Applications(ApplicationOwner),
-    Actors(JobId),
-    Tasks(JobId),
-    Objects(JobId),
-    Questions,
-    AnswerQuestion(u64, Box<ApplicationAnswer>),
-}
-
-/// What the fake head does about a call.
-#[derive(Debug, Clone)]
-pub(crate) enum Turn {
-    Accepted(SubmitReceipt),
-    Changed(Vec<(JobId, ChangeResult)>),
-    Node(String),
-    RefusedWorkers(Vec<RefusedWorker>),
-    Resolved(Vec<JobId>),
-    Listed(ListPage),
-    Updates(JobUpdates),
-    Feed(Feed),
-    Jobs(Vec<JobRecord>),
-    Explained(Explanation),
-    DryRun(Box<DryRun>),
-    Nodes(Vec<NodeRecord>),
-    Log(LogChunk),
-    Token(IssuedToken),
-    Tokens(Vec<TokenRecord>),
-    Revoked,
-    Models(Models),
-    Applications(Vec<ApplicationRecord>),
-    Inspected(ApplicationAnswer),
-    Questions(Vec<ApplicationQuestion>),
-    AnswerTaken,
-    Refuse(Refusal),
-    /// Breaks the caller's connection.
-    Cut,
-    /// Keeps the caller waiting.
-    Wait,
-}
+pub(crate) use crate::calls::{Call, Turn};
 
 /// Whether the link breaks under a call that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,6 +169,12 @@ impl<F> Clone for Script<F> {
 }
 
 impl<F: FnMut(&Call) -> Turn> Script<F> {
+    /// A call to which a script has no answer but a refusal.
+    async fn unanswered<T>(self, call: Call) -> Result<T, Refusal> {
+        let turn = self.turn(call).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
     async fn turn(self, call: Call) -> Result<Turn, Refusal> {
         let turn = (self.turn.lock().unwrap())(&call);
         self.calls.lock().unwrap().push(call);
@@ -290,8 +220,7 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         update: JobSettings,
         jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
-        let turn = self.turn(Call::UpdateJobs(update, jobs)).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::UpdateJobs(update, jobs)).await
     }
 
     async fn drain_node(self, _: Context, drain: DrainRequest) -> Result<String, Refusal> {
@@ -475,13 +404,11 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     }
 
     async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
-        let turn = self.turn(Call::HeadStatus).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::HeadStatus).await
     }
 
     async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
-        let turn = self.turn(Call::HeadProblems).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::HeadProblems).await
     }
 
     async fn job_updates(self, _: Context, after: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
@@ -497,48 +424,51 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     }
 
     async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
-        let turn = self.turn(Call::Shares).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::Shares).await
     }
 
     async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
-        let turn = self.turn(Call::ApplyShares).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::ApplyShares).await
+    }
+
+    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal> {
+        self.unanswered(Call::Reserve).await
+    }
+
+    async fn cancel_reservation(self, _: Context, _: u64) -> Result<Box<NodeReservation>, Refusal> {
+        self.unanswered(Call::CancelReservation).await
+    }
+
+    async fn reservations(self, _: Context) -> Result<Vec<NodeReservation>, Refusal> {
+        self.unanswered(Call::Reservations).await
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
-        let turn = self.turn(Call::Figures).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::Figures).await
     }
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
-        let turn = self.turn(Call::Usage(jobs)).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::Usage(jobs)).await
     }
 
     async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
-        let turn = self.turn(Call::Exec).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::Exec).await
     }
 
     async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
-        let turn = self.turn(Call::Exec).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::Exec).await
     }
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
-        let turn = self.turn(Call::Exec).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::Exec).await
     }
 
     async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {
-        let turn = self.turn(Call::WriteInput(piece)).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::WriteInput(piece)).await
     }
 
     async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {
-        let turn = self.turn(Call::ReadMetrics(rank)).await?;
-        panic!("{turn:?} does not answer this call")
+        self.unanswered(Call::ReadMetrics(rank)).await
     }
 }
 

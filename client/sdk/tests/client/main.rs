@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "tests, and what they share, end where something is wrong")]
 
 mod applications;
+mod calls;
 mod changes;
 mod code;
 mod dry_runs;

@@ -17,9 +17,9 @@ use cohabit_types::{
     FeedCursor, Figures, Filter, FollowMode, HeadStatus, Incarnation, InputPiece, Inventory, Isolation,
     IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
     LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken,
-    NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker, Report, Role,
-    ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    UsageRecord, WorkerKey,
+    NodeId, NodeRecord, NodeReservation, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker,
+    Report, ReservationRequest, Role, ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -288,6 +288,18 @@ impl ClientService for ClientHandler {
     }
 
     async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn cancel_reservation(self, _: Context, _: u64) -> Result<Box<NodeReservation>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn reservations(self, _: Context) -> Result<Vec<NodeReservation>, Refusal> {
         Err(unasked())
     }
 

@@ -137,10 +137,10 @@ fn a_snapshot_whose_first_job_is_missing_is_refused() {
 fn a_policy_sees_only_the_members_that_could_start() {
     let mut test = TestHead::new();
     test.join(1, 2);
-    test.tracker.changes(&test.head);
+    test.tracker.changes(&test.head, test.now);
     let submit = Submit { spec: array(0, 999, None), idempotency_key: None, estimate: None };
     test.event(Event::Client(ClientRequestId(1), ada(), Request::Submit(Box::new(submit))));
-    let changes = test.tracker.changes(&test.head);
+    let changes = test.tracker.changes(&test.head, test.now);
     assert!(changes.iter().all(|it| matches!(it, ViewChange::Pending(_))), "{changes:?}");
     assert_eq!(changes.len(), 2);
 }

@@ -200,7 +200,7 @@ impl TestHead {
 
     /// Shows the policy what changed.
     fn look(&mut self) {
-        let changes = self.tracker.changes(&self.head);
+        let changes = self.tracker.changes(&self.head, self.now);
         self.view.now = self.now;
         self.view.apply(&changes);
         self.policy.learn(&self.view, &changes);

@@ -24,6 +24,7 @@ mod predicted_memory;
 mod rendezvous;
 mod replay;
 mod requests;
+mod reservations;
 mod restored_backup;
 mod running_limit;
 mod share_limits;

@@ -50,6 +50,10 @@ impl fmt::Display for LogLine<'_, Request> {
             Request::Drain(drain) => write!(f, "node {} drained", drain.node),
             Request::Resume(node) => write!(f, "node {node} resumed"),
             Request::ApplyShares(_) => f.write_str("a table of shares applied"),
+            Request::Reserve(asked) => {
+                write!(f, "{} reserved", counted(asked.nodes.len(), "node", "nodes"))
+            }
+            Request::CancelReservation(number) => write!(f, "reservation {number} cancelled"),
         }
     }
 }
@@ -146,6 +150,7 @@ impl fmt::Display for LogLine<'_, Reply> {
             }
             Reply::Node(name) => write!(f, "node {name}"),
             Reply::SharesApplied => f.write_str("shares applied"),
+            Reply::Reservation(it) => write!(f, "reservation {}", it.number),
             Reply::Refused(refusal) => write!(f, "refused: {refusal}"),
         }
     }

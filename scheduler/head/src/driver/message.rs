@@ -10,8 +10,8 @@ use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
     ContentHash, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Figures, Filter, InputPiece,
     Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries,
-    ModelChoice, Models, NodeId, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request,
-    ShareReport, ShareTable, Time, UsageRecord, WorkerKey,
+    ModelChoice, Models, NodeId, NodeRecord, NodeReservation, Order, Principal, RankId, Refusal, Reply,
+    Report, Request, ShareReport, ShareTable, Time, UsageRecord, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -116,6 +116,8 @@ pub(crate) enum Query {
     Figures(ReplyTo<Figures>),
     /// What everybody holds, used and is entitled to.
     Shares(ReplyTo<ShareReport>),
+    /// The reservations that have not ended.
+    Reservations(ReplyTo<Vec<NodeReservation>>),
     /// Whether this user may apply this table.
     CheckShares(Principal, Box<ShareTable>, ReplyTo<Result<(), Refusal>>),
     /// What the live attempts of these jobs have done with their GPUs.
@@ -154,6 +156,7 @@ impl Query {
             | Query::Nodes(_)
             | Query::Figures(_)
             | Query::Shares(_)
+            | Query::Reservations(_)
             | Query::CheckShares(..)
             | Query::LiveUsage(..)
             | Query::ChangedSince(..)

@@ -104,7 +104,7 @@ impl Driver {
 
     /// The policy must know all changes before it answers.
     fn pass_changes(&mut self) {
-        let changes = self.view_tracker.changes(&self.parts.head);
+        let changes = self.view_tracker.changes(&self.parts.head, self.parts.clock.now());
         self.parts.planner.add_changes(changes);
     }
 }

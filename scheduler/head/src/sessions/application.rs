@@ -13,8 +13,9 @@ use cohabit_types::{
     ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus,
     InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
     JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport, ShareTable,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
+    ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    UsageRecord,
 };
 
 use tokio::time::Instant;
@@ -249,6 +250,18 @@ impl ClientService for ApplicationSession {
 
     async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
         self.refusal("change shares of the cluster")
+    }
+
+    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal> {
+        self.refusal("reserve nodes")
+    }
+
+    async fn cancel_reservation(self, _: Context, _: u64) -> Result<Box<NodeReservation>, Refusal> {
+        self.refusal("cancel reservations")
+    }
+
+    async fn reservations(self, _: Context) -> Result<Vec<NodeReservation>, Refusal> {
+        self.refusal("see reservations")
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use cohabit_scheduler_core::SnapshotPart;
 use cohabit_types::{
-    Bytes, ChangeResult, DrainRequest, JobChange, JobId, JobSettings, JobSpec, Refusal, RefusalCode, Reply,
-    Request, ShareTable, Submit, SubmitReceipt, counted,
+    Bytes, ChangeResult, DrainRequest, JobChange, JobId, JobSettings, JobSpec, NodeReservation, Refusal,
+    RefusalCode, Reply, Request, ShareTable, Submit, SubmitReceipt, counted,
 };
 
 use super::client::{ClientSession, ending};
@@ -29,9 +29,11 @@ impl ClientSession {
         let submit = Submit { spec, idempotency_key, estimate: None };
         self.request(Request::Submit(Box::new(submit)), |reply| match reply {
             Reply::Accepted { job, members, notes } => Ok(SubmitReceipt { job, members, notes }),
-            other @ (Reply::Changed(_) | Reply::Node(_) | Reply::SharesApplied | Reply::Refused(_)) => {
-                Err(other)
-            }
+            other @ (Reply::Changed(_)
+            | Reply::Node(_)
+            | Reply::SharesApplied
+            | Reply::Reservation(_)
+            | Reply::Refused(_)) => Err(other),
         })
         .await
     }
@@ -86,9 +88,11 @@ impl ClientSession {
     async fn change_jobs_by(self, request: Request) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         self.request(request, |reply| match reply {
             Reply::Changed(results) => Ok(results),
-            other @ (Reply::Accepted { .. } | Reply::Node(_) | Reply::SharesApplied | Reply::Refused(_)) => {
-                Err(other)
-            }
+            other @ (Reply::Accepted { .. }
+            | Reply::Node(_)
+            | Reply::SharesApplied
+            | Reply::Reservation(_)
+            | Reply::Refused(_)) => Err(other),
         })
         .await
     }
@@ -107,6 +111,7 @@ impl ClientSession {
             other @ (Reply::Accepted { .. }
             | Reply::Changed(_)
             | Reply::SharesApplied
+            | Reply::Reservation(_)
             | Reply::Refused(_)) => Err(other),
         })
         .await
@@ -115,9 +120,23 @@ impl ClientSession {
     pub(super) async fn apply_share_table(self, table: ShareTable) -> Result<(), Refusal> {
         self.request(Request::ApplyShares(Box::new(table)), |reply| match reply {
             Reply::SharesApplied => Ok(()),
-            other @ (Reply::Accepted { .. } | Reply::Changed(_) | Reply::Node(_) | Reply::Refused(_)) => {
-                Err(other)
-            }
+            other @ (Reply::Accepted { .. }
+            | Reply::Changed(_)
+            | Reply::Node(_)
+            | Reply::Reservation(_)
+            | Reply::Refused(_)) => Err(other),
+        })
+        .await
+    }
+
+    pub(super) async fn change_reservation(self, request: Request) -> Result<Box<NodeReservation>, Refusal> {
+        self.request(request, |reply| match reply {
+            Reply::Reservation(reservation) => Ok(reservation),
+            other @ (Reply::Accepted { .. }
+            | Reply::Changed(_)
+            | Reply::Node(_)
+            | Reply::SharesApplied
+            | Reply::Refused(_)) => Err(other),
         })
         .await
     }
@@ -135,7 +154,12 @@ impl ClientSession {
                 Request::Change(..) | Request::Update(..) => {
                     self.session_context.changes.permit(&self.by.user).await
                 }
-                Request::Submit(_) | Request::Drain(_) | Request::Resume(_) | Request::ApplyShares(_) => None,
+                Request::Submit(_)
+                | Request::Drain(_)
+                | Request::Resume(_)
+                | Request::ApplyShares(_)
+                | Request::Reserve(_)
+                | Request::CancelReservation(_) => None,
             };
             let _pin = self.pinned_code(&request).await?;
             let restored = self.archived_for(&request).await?;
@@ -147,7 +171,11 @@ impl ClientSession {
         result(replied?).map_err(|other| match other {
             Reply::Refused(refusal) => refusal,
             // The core answers each request with its own reply: this is the one place that relies on it.
-            Reply::Accepted { .. } | Reply::Changed(_) | Reply::Node(_) | Reply::SharesApplied => {
+            Reply::Accepted { .. }
+            | Reply::Changed(_)
+            | Reply::Node(_)
+            | Reply::SharesApplied
+            | Reply::Reservation(_) => {
                 let message = "the head answered another request than this: report this as a bug";
                 Refusal::new(RefusalCode::Internal, message)
             }

@@ -14,9 +14,9 @@ use cohabit_types::{
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
     Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
     JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal,
-    RefusalCode, RefusedWorker, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
-    UpdateCursor, UsageRecord,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
+    RankId, Refusal, RefusalCode, RefusedWorker, Request, ReservationRequest, ShareReport, ShareTable,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -238,6 +238,22 @@ impl ClientService for ClientSession {
             return self.ask(|reply_to| Query::CheckShares(by, table, reply_to)).await?;
         }
         self.apply_share_table(*table).await
+    }
+
+    async fn reserve(
+        self,
+        _: Context,
+        request: Box<ReservationRequest>,
+    ) -> Result<Box<NodeReservation>, Refusal> {
+        self.change_reservation(Request::Reserve(request)).await
+    }
+
+    async fn cancel_reservation(self, _: Context, number: u64) -> Result<Box<NodeReservation>, Refusal> {
+        self.change_reservation(Request::CancelReservation(number)).await
+    }
+
+    async fn reservations(self, _: Context) -> Result<Vec<NodeReservation>, Refusal> {
+        self.ask(Query::Reservations).await
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {

@@ -11,9 +11,9 @@ use cohabit_types::{
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
     Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
     JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, RankId, Refusal,
-    RefusalCode, RefusedWorker, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
-    UpdateCursor, UsageRecord,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
+    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use super::client::ClientSession;
@@ -148,6 +148,18 @@ impl ClientService for ViewerSession {
 
     async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
         self.refusal("change shares of the cluster", ADMIN)
+    }
+
+    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal> {
+        self.refusal("reserve nodes", ADMIN)
+    }
+
+    async fn cancel_reservation(self, _: Context, _: u64) -> Result<Box<NodeReservation>, Refusal> {
+        self.refusal("cancel reservations", ADMIN)
+    }
+
+    async fn reservations(self, context: Context) -> Result<Vec<NodeReservation>, Refusal> {
+        self.0.reservations(context).await
     }
 
     async fn figures(self, context: Context) -> Result<Box<Figures>, Refusal> {

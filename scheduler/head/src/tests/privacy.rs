@@ -117,6 +117,9 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::Usage { jobs: vec![job] },
         Question::Shares {},
         Question::ApplyShares { table: Box::default(), dry_run: false },
+        Question::Reserve { request: Box::default() },
+        Question::CancelReservation { number: 1 },
+        Question::Reservations {},
     ];
     questions.extend(input_questions(rank));
     questions
@@ -190,6 +193,9 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
         Question::Shares {} => text(head.shares(long)).await,
         Question::ApplyShares { table, dry_run } => text(head.apply_shares(long, table, dry_run)).await,
+        Question::Reserve { request } => text(head.reserve(long, request)).await,
+        Question::CancelReservation { number } => text(head.cancel_reservation(long, number)).await,
+        Question::Reservations {} => text(head.reservations(long)).await,
     }
 }
 

@@ -24,6 +24,7 @@ fn is_allowed(question: &Question) -> bool {
         | Question::Figures {}
         | Question::Usage { .. }
         | Question::Shares {}
+        | Question::Reservations {}
         | Question::HeadProblems {}
         | Question::ListModels {}
         | Question::OwnToken {}
@@ -36,6 +37,8 @@ fn is_allowed(question: &Question) -> bool {
         | Question::ResumeNode { .. }
         | Question::UnbindNode { .. }
         | Question::ApplyShares { .. }
+        | Question::Reserve { .. }
+        | Question::CancelReservation { .. }
         | Question::RefusedWorkers {}
         | Question::ReadLog { .. }
         | Question::ReadMetrics { .. }

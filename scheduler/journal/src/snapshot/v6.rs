@@ -20,8 +20,8 @@ use crate::shape::shape_of;
 use crate::stored::{
     StoredConfig, StoredDevice, StoredEnforcement, StoredEstimate, StoredHostShare, StoredIsolation,
     StoredJobEvent, StoredJobSpec, StoredJobState, StoredLinkBandwidths, StoredOutcome, StoredPlacement,
-    StoredProgress, StoredReasonCode, StoredRole, StoredShareBook, StoredSharingLimits, StoredStopReason,
-    StoredWorkerKey,
+    StoredProgress, StoredReasonCode, StoredReservations, StoredRole, StoredShareBook, StoredSharingLimits,
+    StoredStopReason, StoredWorkerKey, were_never_made,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -44,6 +44,8 @@ pub(crate) struct HeadV6 {
     nodes: BTreeMap<NodeId, state::Node>,
     #[serde(with = "As::<Option<StoredShareBook>>", default, skip_serializing_if = "Option::is_none")]
     shares: Option<state::ShareBook>,
+    #[serde(with = "As::<StoredReservations>", default, skip_serializing_if = "were_never_made")]
+    reservations: state::Reservations,
     nodes_joined: u64,
     #[serde(with = "As::<BTreeSet<(Same, AlarmV6)>>")]
     alarms: BTreeSet<(Time, state::Alarm)>,
@@ -320,6 +322,8 @@ pub(crate) struct NodeDrainV6 {
     reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deadline: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reservation: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -347,6 +351,8 @@ pub(crate) enum AlarmV6 {
     JobEligible(JobId),
     NodeRetry(NodeId),
     DrainDeadline(NodeId),
+    JobClosing(JobId),
+    Reservation(u64),
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]

@@ -200,6 +200,8 @@ pub(crate) struct StoredDemand {
     spans_nodes: bool,
     #[serde(skip)]
     held_for: types::HeldFor,
+    #[serde(skip)]
+    reservations: types::ReservationTerms,
 }
 
 const fn one() -> u32 {

@@ -4,7 +4,7 @@ use cohabit_types::{self as types, Bytes, JobId, Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_with::{As, DeserializeAs, SerializeAs};
 
-use super::{StoredJobSpec, StoredShareTable};
+use super::{StoredJobSpec, StoredReservationRequest, StoredShareTable};
 use crate::shape::shape_of;
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub(crate) enum StoredRequest {
     Drain(#[serde(with = "As::<DrainForm>")] types::DrainRequest),
     Resume(String),
     ApplyShares(#[serde(with = "As::<Box<StoredShareTable>>")] Box<types::ShareTable>),
+    Reserve(#[serde(with = "As::<Box<StoredReservationRequest>>")] Box<types::ReservationRequest>),
+    CancelReservation(u64),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -12,13 +12,14 @@ use cohabit_types::{
     IndexRange, Inventory, Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState,
     LaunchMode, LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage,
     Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request,
-    RetryPolicy, Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread,
-    StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
+    ReservationTerms, RetryPolicy, Role, RunnerRole, RunnerWork, Share, Sharing, SharingLimits, Signal,
+    Slowdown, Span, Spread, StartFailure, Stop, StopReason, Submit, Time, UserIsolation, WarningSignal,
+    WorkerKey,
 };
 use uuid::Uuid;
 
 use super::archived_array::archived_array;
-use super::{script_samples, share_samples, time_samples};
+use super::{reservation_samples, script_samples, share_samples, time_samples};
 
 pub(super) const fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
@@ -81,6 +82,7 @@ pub(super) fn events() -> Vec<Event> {
     events.extend(time_samples::events());
     events.extend(script_samples::events());
     events.extend(share_samples::events());
+    events.extend(reservation_samples::events());
     events.push(Event::BackupRestored { last_number: 44_200_000, attempt_gap: 44_200 });
     events
 }
@@ -257,6 +259,7 @@ pub(super) fn demands() -> [Demand; 4] {
             node: None,
             spans_nodes: false,
             held_for: HeldFor::Unasked,
+            reservations: ReservationTerms::default(),
             nodes: 1,
             gpus: GpuRequest::Part(Share(250)),
             gpu_memory: Some(Bytes(5 << 30)),

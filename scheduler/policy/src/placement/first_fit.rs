@@ -58,7 +58,7 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
         return Shortage::DevicesInAll { needed: demand.devices(), found };
     }
     let (mut found, mut lacking) = (0, 0);
-    let mut nearest: Option<Shortage> = None;
+    let (mut nearest, mut reserved): (Option<Shortage>, Option<Shortage>) = (None, None);
     let mut none = Shortage::Nodes;
     for node in nodes {
         match node.shortage(demand) {
@@ -66,6 +66,7 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
             Some(shortage @ (Shortage::Account | Shortage::CodeSnapshots | Shortage::Application)) => {
                 none = shortage;
             }
+            Some(shortage @ Shortage::Reserved { .. }) => reserved = Some(nearer(reserved, shortage)),
             Some(shortage) => {
                 lacking += 1;
                 nearest = Some(nearer(nearest, shortage));
@@ -74,7 +75,7 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
     }
     match nearest {
         Some(shortage) if found == 0 && demand.nodes <= lacking => shortage,
-        None if found == 0 => none,
+        None if found == 0 => reserved.unwrap_or(none),
         Some(_) | None => Shortage::NodesAtOnce { needed: demand.nodes, found },
     }
 }
@@ -99,6 +100,7 @@ fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
         | Shortage::DevicesInAll { .. }
         | Shortage::Busy { .. }
         | Shortage::Slowdown { .. } => (0, 0),
+        Shortage::Reserved { starts_in, .. } => (0, starts_in.as_micros()),
         Shortage::Enforcement => (1, 0),
         Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
         Shortage::RankSlots { .. } | Shortage::OtherUser => (3, 0),

@@ -26,6 +26,7 @@ fn is_at_least(one: &Demand, other: &Demand) -> bool {
         && one.spans_nodes == other.spans_nodes
         && one.node == other.node
         && one.held_for == other.held_for
+        && one.reservations == other.reservations
         && one.spread == other.spread
         && one.nodes >= other.nodes
         && one.devices() >= other.devices()

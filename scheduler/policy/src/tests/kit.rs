@@ -39,6 +39,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         memory_free: Bytes(64 << 30),
         links: LinkBandwidths::default(),
         owner: None,
+        windows: Vec::new(),
         fetches_code: true,
         application_ports: true,
         changes_host_shares: true,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use cohabit_fair_share::{Division, FairShares, GPU, Line, Party, RecentUse, Turns, wanted};
 use cohabit_types::{
     AccountKey, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, HostShare, JobId, JobSpec,
-    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Qos, Share, ShareTable, Span, Time,
-    TrainingSpec,
+    LaunchMode, LinkBandwidths, ModelDescription, NodeId, Placement, Qos, ReservationSet, Share, ShareTable,
+    Span, Time, TrainingSpec,
 };
 
 /// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
@@ -174,6 +174,8 @@ pub struct NodeView {
     pub links: LinkBandwidths,
     /// Whose demands alone it takes; `None` if it takes all.
     pub owner: Option<AccountKey>,
+    /// The times for which it is reserved, now or later.
+    pub windows: Vec<NodeWindow>,
     /// Whether it can fetch snapshots of code.
     pub fetches_code: bool,
     /// Whether applications may listen there for their processes on other nodes.
@@ -182,6 +184,15 @@ pub struct NodeView {
     pub changes_host_shares: bool,
     /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
+}
+
+/// A time for which a node is reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeWindow {
+    /// How long until it begins, in whole minutes, rounded down; zero from its beginning on.
+    pub starts_in: Span,
+    /// The reservation, by its position, if it admits anybody.
+    pub admits: ReservationSet,
 }
 
 /// A device and what is left of it.

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{Demand, DeviceId, HostShare, JobId, NodeId, Placement, RankPlacement, Spread};
+use cohabit_types::{
+    Demand, DeviceId, HostShare, JobId, NodeId, Placement, RankPlacement, ReservationTerms, Spread,
+};
 
-use crate::{DeviceView, NodeView};
+use crate::{DeviceView, NodeView, NodeWindow};
 
 /// All nodes and what is left of them. Only nodes that changed are copied.
 #[derive(Debug, Clone)]
@@ -180,10 +182,11 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// Whether it takes demands of this account, can fetch the code of such jobs, has ports for applications
-    /// that span nodes, and is the node that they have to be on.
+    /// Whether it takes demands of this account, is not reserved for others, can fetch the code of such jobs,
+    /// has ports for applications that span nodes, and is the node that they have to be on.
     pub(crate) fn serves(&self, demand: &Demand) -> bool {
         self.takes_account(demand)
+            && self.closing_window(demand).is_none()
             && (self.fetches_code || !demand.has_code)
             && (self.application_ports || !demand.spans_nodes)
             && demand.node.is_none_or(|node| node == self.id)
@@ -192,6 +195,15 @@ impl NodeView {
     /// Whether it takes demands of this account.
     pub(crate) fn takes_account(&self, demand: &Demand) -> bool {
         self.owner.is_none() || self.owner == demand.account
+    }
+
+    /// The reservation that keeps the demand out: it may still be here when the reservation begins.
+    pub(crate) fn closing_window(&self, demand: &Demand) -> Option<NodeWindow> {
+        let ReservationTerms { admitted, leaves_within } = demand.reservations;
+        let is_free_to_stay = |window: &NodeWindow| {
+            window.admits.intersects(admitted) || leaves_within.is_some_and(|span| span <= window.starts_in)
+        };
+        self.windows.iter().find(|window| !is_free_to_stay(window)).copied()
     }
 
     /// How many devices could hold a rank of the demand; `None` where the node's cores or memory are too
@@ -250,6 +262,9 @@ impl NodeView {
     /// A sentence that says what does not fit.
     pub fn fits(&self, demand: &Demand, part: &RankPlacement) -> Result<(), String> {
         let name = &self.name;
+        if self.closing_window(demand).is_some() {
+            return Err(format!("node {name} is reserved, or will be before the job has left it"));
+        }
         if !self.serves(demand) {
             return Err(format!("node {name} does not run jobs of its account"));
         }

@@ -14,8 +14,8 @@ mod resource_amounts;
 mod shortage;
 
 pub use cluster_view::{
-    AttainedTime, DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob,
-    SharesChange, SharingMode, SharingTerms, SharingUsers, View, ViewChange,
+    AttainedTime, DeviceAvailability, DeviceView, JobTraits, NodeView, NodeWindow, PendingJob, RunPhase,
+    RunningJob, SharesChange, SharingMode, SharingTerms, SharingUsers, View, ViewChange,
 };
 pub use free_nodes::{FreeNodes, check_shape, could_ever_hold};
 pub(crate) use resource_amounts::ResourceAmounts;

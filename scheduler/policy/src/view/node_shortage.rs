@@ -3,7 +3,7 @@
 
 use cohabit_types::{Demand, EnforcementRequirement, GpuRequest, Share, Sharing};
 
-use crate::{DeviceAvailability, DeviceView, ExclusiveReason, NodeView, SharingMode, Shortage};
+use crate::{DeviceAvailability, DeviceView, ExclusiveReason, NodeView, NodeWindow, SharingMode, Shortage};
 
 impl NodeView {
     /// What this node has too little of for the demand; `None` where the demand fits.
@@ -11,6 +11,9 @@ impl NodeView {
     pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
         if !self.takes_account(demand) {
             return Some(Shortage::Account);
+        }
+        if let Some(NodeWindow { starts_in, .. }) = self.closing_window(demand) {
+            return Some(Shortage::Reserved { node: self.name.clone(), starts_in });
         }
         if demand.has_code && !self.fetches_code {
             return Some(Shortage::CodeSnapshots);

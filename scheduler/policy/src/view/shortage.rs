@@ -14,6 +14,13 @@ pub enum Shortage {
     Nodes,
     /// The nodes that accept jobs serve only other accounts.
     Account,
+    /// The nodes that accept jobs are reserved for others, or will be before the job has left them.
+    Reserved {
+        /// The node that stays open longest.
+        node: String,
+        /// How long until its reservation begins.
+        starts_in: Span,
+    },
     /// The nodes that accept jobs cannot fetch the snapshot of its code.
     CodeSnapshots,
     /// The nodes that accept jobs may not run processes of its application.
@@ -156,9 +163,11 @@ impl Shortage {
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
         match self {
-            Shortage::Nodes | Shortage::Account | Shortage::CodeSnapshots | Shortage::Application => {
-                ReasonCode::WaitingForNodes
-            }
+            Shortage::Nodes
+            | Shortage::Account
+            | Shortage::Reserved { .. }
+            | Shortage::CodeSnapshots
+            | Shortage::Application => ReasonCode::WaitingForNodes,
             Shortage::NodesAtOnce { .. }
             | Shortage::DevicesInAll { .. }
             | Shortage::Devices { .. }
@@ -185,6 +194,7 @@ impl fmt::Display for Shortage {
         match self {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
+            Shortage::Reserved { node, starts_in } => f.write_str(&reserved(node, *starts_in)),
             Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
             Shortage::Application => f.write_str(OTHER_NODES),
             Shortage::NodesAtOnce { needed, found } => {
@@ -250,6 +260,18 @@ impl fmt::Display for Shortage {
                 write!(f, "needs a node with room for one more job; {full} {most}, its limit")
             }
         }
+    }
+}
+
+fn reserved(node: &str, starts_in: Span) -> String {
+    match starts_in {
+        Span::ZERO => {
+            format!("needs a node that is not reserved for others; {node} is (cohabit reserve list)")
+        }
+        ahead => format!(
+            "could still run when a reservation begins: {node} is reserved in {ahead} (cohabit reserve list); a \
+             shorter --time, or --preemptible, lets it start before"
+        ),
     }
 }
 

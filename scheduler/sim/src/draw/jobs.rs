@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use cohabit_types::{
     Array, Bytes, CodeSnapshot, ComputeLimit, ContentHash, Demand, DependencyKind, DeviceKind,
     EnforcementRequirement, GpuRequest, HeldFor, JobChange, JobSpec, LaunchMode, ModelDescription,
-    PipelineStage, RetryPolicy, Share, Sharing, Signal, Slowdown, Span, Spread, Stop, Time, WarningSignal,
+    PipelineStage, ReservationTerms, RetryPolicy, Share, Sharing, Signal, Slowdown, Span, Spread, Stop, Time,
+    WarningSignal,
 };
 
 use super::random_time::random_time;
@@ -206,6 +207,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
         has_code: false,
         spans_nodes: false,
         held_for: HeldFor::Unasked,
+        reservations: ReservationTerms::default(),
         node: None,
         nodes,
         gpus,

@@ -9,6 +9,7 @@ mod host_ranges;
 mod jobs;
 mod outages;
 mod random_time;
+mod reservations;
 mod shares;
 mod suspensions;
 
@@ -61,6 +62,7 @@ impl Scenario {
         scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
         scenario.config.fair_share = Random::stream(seed, "fair share").chance(0.8);
         shares::draw(seed, &mut scenario);
+        reservations::draw(seed, &mut scenario);
         scenario
     }
 }

@@ -31,14 +31,16 @@ impl ReferenceModel {
     }
 
     /// Whether somebody asked for such a stop.
-    fn was_asked_for(&self, id: JobId, stopped: Option<StopReason>) -> bool {
+    fn was_asked_for(&self, id: JobId, attempt: &ObservedAttempt) -> bool {
         let requests = &self.jobs[&id].requests;
-        match stopped {
+        match attempt.stopped {
             Some(StopReason::Cancelled) => requests.cancelled,
             // A child is killed with a root that was killed.
             Some(StopReason::Killed) => requests.cancelled || self.has_application_ended(id),
             Some(StopReason::ApplicationEnded) => self.has_application_ended(id),
-            Some(StopReason::Requeued) => requests.requeued,
+            Some(StopReason::Requeued) => {
+                requests.requeued || self.reserved.may_have_stopped(&self.users[&id.number], attempt)
+            }
             Some(StopReason::Preempted) => requests.preempted,
             Some(StopReason::Reclaimed) => requests.reclaimed,
             Some(StopReason::TimeLimit) => self.specs[&id.number].time_limit.is_some(),
@@ -53,7 +55,7 @@ impl ReferenceModel {
         let well = attempt.succeeded() && attempt.stopped.is_none();
         // One failure may be attributed to a wrong memory prediction and then costs no retry.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
-        let fits = self.was_asked_for(step.id, attempt.stopped)
+        let fits = self.was_asked_for(step.id, attempt)
             && match (step.after.state, fault) {
                 (JobState::Completed, _) => well,
                 (JobState::Cancelled, None) => {

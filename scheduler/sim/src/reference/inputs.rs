@@ -17,13 +17,19 @@ impl ReferenceModel {
     pub(super) fn apply_event(&mut self, it: &HandledEvent<'_>) -> Result<BTreeSet<JobId>, String> {
         self.apply_orders(it.effects)?;
         match it.event {
-            Event::Client(client, _, request) => match (request, answer(*client, it.effects)) {
+            Event::Client(client, by, request) => match (request, answer(*client, it.effects)) {
                 (Request::Submit(submit), Some(Reply::Accepted { job, .. })) => {
+                    self.users.entry(job.number).or_insert_with(|| by.user.clone());
                     return self.accept(*job, &submit.spec);
                 }
                 (Request::Change(change, _), Some(Reply::Changed(verdicts))) => {
                     return Ok(self.change(*change, verdicts));
                 }
+                (Request::Reserve(_), Some(Reply::Reservation(made))) => self.reserved.add(made),
+                (Request::CancelReservation(number), Some(Reply::Reservation(_))) => {
+                    self.reserved.cancel(*number);
+                }
+                (Request::Resume(_), Some(Reply::Node(name))) => self.reserved.resume(name, it.at),
                 _ => {}
             },
             Event::Planned(_, plan) => self.apply_plan(plan),

@@ -16,16 +16,18 @@ mod inputs;
 mod job;
 mod node_holdings;
 mod observed;
+mod reserved_nodes;
 mod rules;
 mod true_outcome;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
-use cohabit_types::{AttemptId, JobId, JobSpec, NodeId, RankId, Time};
+use cohabit_types::{AttemptId, JobId, JobSpec, JobState, NodeId, RankId, Time};
 
 use self::job::ReferenceJob;
 use self::observed::ObservedJob;
+use self::reserved_nodes::ReservedNodes;
 use crate::node::SimNode;
 
 /// The state of the reference model.
@@ -44,6 +46,10 @@ pub(crate) struct ReferenceModel {
     ordered: BTreeMap<RankId, NodeId>,
     /// The number of each node in the attempts that were ordered there.
     node_ranks: BTreeMap<(AttemptId, NodeId), u32>,
+    /// The user of each submission, by job number.
+    users: BTreeMap<u64, String>,
+    /// Which nodes are reserved.
+    reserved: ReservedNodes,
     /// When the head was last started.
     head_started_at: Time,
 }
@@ -76,7 +82,7 @@ struct JobTransition {
 }
 
 impl ReferenceModel {
-    pub(crate) const fn new(config: Config) -> ReferenceModel {
+    pub(crate) fn new(config: Config) -> ReferenceModel {
         ReferenceModel {
             config,
             specs: BTreeMap::new(),
@@ -85,6 +91,8 @@ impl ReferenceModel {
             ends: BTreeMap::new(),
             ordered: BTreeMap::new(),
             node_ranks: BTreeMap::new(),
+            users: BTreeMap::new(),
+            reserved: ReservedNodes::default(),
             head_started_at: Time::EPOCH,
         }
     }
@@ -97,6 +105,7 @@ impl ReferenceModel {
         let mut changed = self.apply_event(it)?;
         changed.extend(it.effects.iter().filter_map(published));
         changed.retain(|id| self.jobs.contains_key(id));
+        self.check_reserved_nodes(it)?;
         if changed.is_empty() {
             return Ok(());
         }
@@ -159,6 +168,23 @@ impl ReferenceModel {
         }
         self.record_ends(changed);
         Ok(steps)
+    }
+
+    /// When the alarms have been handled, nobody is where a reservation keeps them off.
+    fn check_reserved_nodes(&self, it: &HandledEvent<'_>) -> Result<(), String> {
+        if *it.event != Event::Alarm {
+            return Ok(());
+        }
+        for id in &self.live {
+            let Some(record) = it.head.at(it.at).record(*id) else { continue };
+            let job = ObservedJob::of(&record);
+            if let Some(attempt) = job.live().filter(|_| job.state == JobState::Running)
+                && self.reserved.forbid_presence(&self.users[&id.number], attempt, it.at)
+            {
+                return Err(format!("job {id} goes on where a node that is reserved for others is used"));
+            }
+        }
+        Ok(())
     }
 
     fn check_live(&self, head: &Head) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    ApplicationRole, DependencyKind, Entrypoint, JobId, JobSpec, JobState, ReasonCode, RunnerRole,
+    ApplicationRole, DependencyKind, Entrypoint, JobId, JobSpec, JobState, ReasonCode, RunnerRole, Time,
 };
 
 use super::observed::{ObservedAttempt, ObservedJob};
@@ -62,10 +62,23 @@ impl ReferenceModel {
             () if !self.are_dependencies_met(step.id) => "its dependencies are not met",
             () if !ordered => "not all of its ranks were ordered",
             () if !self.array_has_room(step.id.number) => "its array is at its limit",
+            () if !is_store && self.runs_into_a_reservation(step.id, attempt, it.at) => {
+                "a node of it is reserved for others before it may have left"
+            }
             () if !self.is_on_its_node(spec, attempt) => "it is on a node on which it may not run",
             () => return Ok(()),
         };
         Err(format!("attempt {} was started, but {why_not}", attempt.number))
+    }
+
+    /// A child of an application ends with its root.
+    fn runs_into_a_reservation(&self, id: JobId, attempt: &ObservedAttempt, at: Time) -> bool {
+        let spec = &self.specs[&id.number];
+        let ends_it = match &spec.entrypoint {
+            Entrypoint::Runner(work) => self.specs.get(&work.application.job.number).unwrap_or(spec),
+            Entrypoint::Command(_) | Entrypoint::Application(_) => spec,
+        };
+        self.reserved.forbid_start(&self.users[&id.number], ends_it, attempt, at)
     }
 
     /// Whether a child of an application is where it has to be: a main on the node of its root, a store on

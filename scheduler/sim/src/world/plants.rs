@@ -88,6 +88,11 @@ impl World<'_> {
                 let used = head["shares"]["used"].as_object_mut().into_iter().flatten();
                 used.for_each(|(_, used)| used["held"] = (used["held"].as_u64().unwrap_or(0) + 1_000).into());
             }),
+            Some(PlantedBug::ForgottenReservation) => self.head.edit(|head, _| {
+                if let Some(reservations) = head["reservations"].as_object_mut() {
+                    reservations.insert("known".into(), serde_json::Map::new().into());
+                }
+            }),
             Some(PlantedBug::ForgottenJob) => self.head.edit(|_, parts| {
                 let forgotten = JobId::new(1).to_string();
                 for part in parts {
