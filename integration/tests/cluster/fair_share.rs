@@ -29,7 +29,10 @@ fn the_job_of_another_user_is_the_next_to_start() {
     let shares = cluster.json(&["share"]);
     assert_eq!(shares["projects"][0]["users"][0]["user"], "ben", "{shares}");
     let explained = cluster.ok(&["explain", &jobs[5]]);
-    assert!(explained.contains("User ada holds 2 of the 1 GPUs that are due to them now"), "{explained}");
+    assert!(
+        explained.contains("User ada holds 2 GPUs, and the part due to them now is 1 GPU"),
+        "{explained}"
+    );
     assert!(explained.contains("User ben comes first"), "{explained}");
     go(&cluster, 0);
     assert_eq!(cluster.end(&of_ben)["state"], "COMPLETED");

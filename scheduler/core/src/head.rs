@@ -15,7 +15,7 @@ use crate::dependency_graph::DependencyGraph;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::Node;
-use crate::reservations::Reservations;
+use crate::reservation_book::ReservationBook;
 use crate::restored_backup::RestoredBackup;
 use crate::share_book::ShareBook;
 use crate::submission::SubmissionState;
@@ -64,7 +64,7 @@ pub struct Head {
     /// What users hold and used.
     pub(crate) shares: ShareBook,
     /// The times for which nodes are reserved.
-    pub(crate) reservations: Reservations,
+    pub(crate) reservations: ReservationBook,
     /// How many nodes ever joined; gives each its place in the order.
     pub(crate) nodes_joined: u64,
     pub(crate) alarms: BTreeSet<(Time, Alarm)>,
@@ -160,7 +160,7 @@ impl Head {
             idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             shares: ShareBook::default(),
-            reservations: Reservations::default(),
+            reservations: ReservationBook::default(),
             nodes_joined: 0,
             alarms: BTreeSet::new(),
             volatile: VolatileState::default(),

@@ -60,6 +60,7 @@ mod reason;
 mod records;
 mod rendezvous;
 mod requests;
+mod reservation_book;
 mod reservations;
 mod resolve;
 mod restored_backup;
@@ -105,7 +106,7 @@ pub mod state {
         RendezvousEndpoint, TerminalState, WaitingJob,
     };
     pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
-    pub use crate::reservations::Reservations;
+    pub use crate::reservation_book::ReservationBook;
     pub use crate::restored_backup::RestoredBackup;
     pub use crate::share_book::ShareBook;
     pub use crate::submission::SubmissionState;

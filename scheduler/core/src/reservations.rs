@@ -4,7 +4,7 @@
 //! because it may be preempted. What is left there is stopped so that its stop sequence ends when the
 //! reservation begins. Maintenance drains its nodes and resumes them at its end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cohabit_policy::NodeWindow;
 use cohabit_types::{
@@ -30,15 +30,6 @@ const LONGEST: Span = Span::from_secs(366 * 86_400);
 const CLOCK_DIFFERENCE: Span = Span::from_secs(60);
 
 const MINUTE: Span = Span::from_secs(60);
-
-/// The reservations that have not ended, by number.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Reservations {
-    /// The number of the one made last.
-    pub last: u64,
-    /// Those that have not ended.
-    pub known: BTreeMap<u64, NodeReservation>,
-}
 
 impl Head {
     /// The reservations that have not ended, by number.
@@ -151,7 +142,7 @@ impl Head {
         let ReservationRequest { nodes, from, length, admits, reason, stop_jobs: _ } = request;
         let is_same = |it: &&NodeReservation| {
             it.by == by.user
-                && from.is_none_or(|from| from == it.from)
+                && from.unwrap_or(it.made_at) == it.from
                 && length.map(|length| it.from + length) == it.until
                 && nodes.iter().all(|node| it.nodes.contains(node))
                 && nodes.len() == it.nodes.len()

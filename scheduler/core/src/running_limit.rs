@@ -9,7 +9,7 @@ use cohabit_fair_share::wanted;
 use cohabit_types::{Demand, JobId, Principal, Refusal, RefusalCode, Role, counted};
 
 use crate::head::Head;
-use crate::share_table::gpus;
+use crate::share_table::{counted_gpus, gpus};
 use crate::user_queues::UserQueues;
 use crate::view_tracker::ClusterCapacity;
 
@@ -40,7 +40,7 @@ impl Limit {
     fn shown(&self) -> String {
         match self.amount {
             LimitedAmount::Jobs => format!("{} runs {}", self.subject, counted(self.now, "job", "jobs")),
-            LimitedAmount::Gpus => format!("{} holds {} GPUs", self.subject, gpus(self.now)),
+            LimitedAmount::Gpus => format!("{} holds {}", self.subject, counted_gpus(self.now)),
         }
     }
 
@@ -139,8 +139,8 @@ impl Head {
             Some(limit) => Err(Refusal::new(
                 RefusalCode::Limit,
                 format!(
-                    "the job needs {} GPUs, and {} may hold {} at once ({}): ask for fewer, or ask an admin",
-                    gpus(wants),
+                    "the job needs {}, and {} may hold {} at once ({}): ask for fewer, or ask an admin",
+                    counted_gpus(wants),
                     limit.subject.replace("its user", &by.user),
                     limit.most_shown(),
                     limit.setting

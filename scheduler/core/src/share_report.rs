@@ -10,7 +10,7 @@ use cohabit_types::{
 
 use crate::head::Head;
 use crate::reader::HeadReader;
-use crate::share_table::gpus;
+use crate::share_table::{counted_gpus, gpus};
 use crate::submission::SubmissionState;
 
 impl Head {
@@ -168,9 +168,10 @@ impl HeadReader<'_> {
 
 fn stated(name: &str, share: &PartyShare, weights: u64) -> String {
     let PartyShare { held, entitled, weight, factor, used_part, .. } = *share;
-    let (held, entitled, weight, weights) = (gpus(held), gpus(entitled), gpus(weight), gpus(weights));
+    let (held, entitled) = (counted_gpus(held), counted_gpus(entitled));
+    let (weight, weights) = (gpus(weight), gpus(weights));
     format!(
-        "{name} holds {held} of the {entitled} GPUs that are due to them now: weight {weight} of {weights}, which counts \
+        "{name} holds {held}, and the part due to them now is {entitled}: weight {weight} of {weights}, which counts \
          ×{:.2}, because they used {:.0}% of what was used lately.",
         factor as f64 / 1_000.0,
         used_part as f64 / 10.0

@@ -149,6 +149,12 @@ impl Transition<'_> {
     }
 }
 
+/// Thousandths of a GPU with their unit.
+pub(crate) fn counted_gpus(milli: u64) -> String {
+    let amount = gpus(milli);
+    if amount == "1" { "1 GPU".to_owned() } else { format!("{amount} GPUs") }
+}
+
 /// Thousandths of a GPU as people write them.
 pub(crate) fn gpus(milli: u64) -> String {
     let tenths = milli.saturating_add(50) / 100;

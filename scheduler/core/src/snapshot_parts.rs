@@ -18,7 +18,7 @@ use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
-use crate::reservations::Reservations;
+use crate::reservation_book::ReservationBook;
 use crate::restored_backup::RestoredBackup;
 use crate::share_book::ShareBook;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs, unless_same};
@@ -57,7 +57,7 @@ pub struct HeadSnapshot {
     /// What users hold and used; `None` in snapshots of releases without fair share.
     pub shares: Option<ShareBook>,
     /// The times for which nodes are reserved.
-    pub reservations: Reservations,
+    pub reservations: ReservationBook,
     /// How many nodes ever joined.
     pub nodes_joined: u64,
     /// The alarms that are set.

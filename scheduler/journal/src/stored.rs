@@ -50,7 +50,7 @@ pub(crate) use outcome::{StoredOutcome, StoredProgress};
 pub(crate) use record::{StoredArraySummary, StoredJobRecord};
 pub(crate) use report::StoredReport;
 pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
-pub(crate) use reservations::{StoredReservationRequest, StoredReservations, were_never_made};
+pub(crate) use reservations::{StoredReservationBook, StoredReservationRequest, were_never_made};
 pub(crate) use shares::{StoredShareBook, StoredShareTable};
 pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};
 pub(crate) use sweep::StoredSweep;

@@ -3,11 +3,10 @@
 //! What is drawn during the run (message delays above all) comes from the seed. A scenario without faults and
 //! with the submissions of a trace is an evaluation.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_scheduler_core::Config;
-use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, ShareTable, Span, Time};
+use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, ReservationRequest, ShareTable, Span, Time};
 
 use cohabit_policy::SensitivityProfiles;
 use cohabit_policy::interference::InterferenceContext;
@@ -109,19 +108,8 @@ pub enum ExternalEvent {
     Impostor(Lie),
     /// Divides the cluster by this table from now on.
     ApplyShares(Box<ShareTable>),
-    /// Reserves nodes: for maintenance where it names no users.
-    Reserve {
-        /// The nodes.
-        nodes: Vec<usize>,
-        /// When the reservation begins.
-        from: Time,
-        /// How long it lasts.
-        length: Span,
-        /// Whose jobs run there meanwhile.
-        users: BTreeSet<String>,
-        /// Whether jobs that are there then are stopped.
-        stop_jobs: bool,
-    },
+    /// Reserves nodes.
+    Reserve(Box<ReservationRequest>),
     /// Cancels the reservation with this number.
     CancelReservation(u64),
     /// Drains a node: it gets no new jobs.
@@ -387,7 +375,7 @@ impl ExternalEvent {
             | ExternalEvent::Impostor(_)
             | ExternalEvent::Drain(_)
             | ExternalEvent::ApplyShares(_)
-            | ExternalEvent::Reserve { .. }
+            | ExternalEvent::Reserve(_)
             | ExternalEvent::CancelReservation(_)
             | ExternalEvent::Resume(_) => None,
         }

@@ -83,7 +83,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "reserve",
         &[
-            "cohabit reserve --maintenance --nodes gpu1,gpu2 --from '2026-12-01 18:00' --for 4h --reason 'new disks'",
+            "cohabit reserve --maintenance --nodes gpu1 --from '2026-12-01 18:00' --for 4h",
             "cohabit reserve --project vision --nodes gpu3 --from 08:00 --for 2d",
         ],
     ),

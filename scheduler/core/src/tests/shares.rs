@@ -54,7 +54,7 @@ fn the_job_of_another_user_starts_next_and_explain_says_why() {
     submit_as(&mut test, ben(), gpus(1));
     assert_eq!(shares(&test), [("ben".into(), [0.0, 1.0, 1.0]), ("ada".into(), [2.0, 1.0, 4.0])]);
     let text = test.reader().sentences(flood[5]).unwrap().join(" ");
-    let sentence = "User ada holds 2 of the 1 GPUs that are due to them now: weight 1 of 2";
+    let sentence = "User ada holds 2 GPUs, and the part due to them now is 1 GPU: weight 1 of 2";
     assert!(text.contains(sentence) && text.contains("User ben comes first: 0 of 1 held."), "{text}");
     test.runs();
     test.ended(rank(1, 1), Outcome::Exited(0), None);

@@ -387,7 +387,7 @@ impl TryFrom<HeadV5> for DecodedHead {
             dependents: stored.dependents.into_iter().map(by_submission).collect(),
             nodes: stored.nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
             shares: None,
-            reservations: state::Reservations::default(),
+            reservations: state::ReservationBook::default(),
             nodes_joined: stored.nodes_joined,
             alarms: stored.alarms.into_iter().map(|(at, alarm)| (at, alarm.into())).collect(),
         };

@@ -20,8 +20,8 @@ use crate::shape::shape_of;
 use crate::stored::{
     StoredConfig, StoredDevice, StoredEnforcement, StoredEstimate, StoredHostShare, StoredIsolation,
     StoredJobEvent, StoredJobSpec, StoredJobState, StoredLinkBandwidths, StoredOutcome, StoredPlacement,
-    StoredProgress, StoredReasonCode, StoredReservations, StoredRole, StoredShareBook, StoredSharingLimits,
-    StoredStopReason, StoredWorkerKey, were_never_made,
+    StoredProgress, StoredReasonCode, StoredReservationBook, StoredRole, StoredShareBook,
+    StoredSharingLimits, StoredStopReason, StoredWorkerKey, were_never_made,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -44,8 +44,8 @@ pub(crate) struct HeadV6 {
     nodes: BTreeMap<NodeId, state::Node>,
     #[serde(with = "As::<Option<StoredShareBook>>", default, skip_serializing_if = "Option::is_none")]
     shares: Option<state::ShareBook>,
-    #[serde(with = "As::<StoredReservations>", default, skip_serializing_if = "were_never_made")]
-    reservations: state::Reservations,
+    #[serde(with = "As::<StoredReservationBook>", default, skip_serializing_if = "were_never_made")]
+    reservations: state::ReservationBook,
     nodes_joined: u64,
     #[serde(with = "As::<BTreeSet<(Same, AlarmV6)>>")]
     alarms: BTreeSet<(Time, state::Alarm)>,

@@ -1,8 +1,8 @@
-//! Reservations of nodes, and the requests for them.
+//! ReservationBook of nodes, and the requests for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_scheduler_core::state::Reservations;
+use cohabit_scheduler_core::state::ReservationBook;
 use cohabit_types::{self as types, Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_with::{As, Same};
@@ -48,21 +48,21 @@ pub(crate) struct StoredReservation {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Reservations")]
-pub(crate) struct StoredReservations {
+#[serde(remote = "ReservationBook")]
+pub(crate) struct StoredReservationBook {
     last: u64,
     #[serde(with = "As::<BTreeMap<Same, StoredReservation>>")]
     known: BTreeMap<u64, types::NodeReservation>,
 }
 
 /// Whether no node was ever reserved: so it is in what was stored before nodes could be.
-pub(crate) fn were_never_made(reservations: &Reservations) -> bool {
-    *reservations == Reservations::default()
+pub(crate) fn were_never_made(reservations: &ReservationBook) -> bool {
+    *reservations == ReservationBook::default()
 }
 
 shape_of! {
     StoredReservationRequest => types::ReservationRequest,
     StoredReservationAccess => types::ReservationAccess,
     StoredReservation => types::NodeReservation,
-    StoredReservations => Reservations,
+    StoredReservationBook => ReservationBook,
 }

@@ -307,7 +307,7 @@ impl<'v> ReclaimDraft<'v> {
                     false => format!("user {user}"),
                 };
                 format!(
-                    "makes room for job {id} of {user}: {side} holds {:.1} of the {:.1} GPUs that are due to them",
+                    "makes room for job {id} of {user}: {side} holds {:.1} GPUs, and the part due to them is {:.1}",
                     standing.held as f64 / 1_000.0,
                     standing.entitled as f64 / 1_000.0
                 )

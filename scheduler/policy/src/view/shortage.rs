@@ -232,12 +232,10 @@ impl fmt::Display for Shortage {
             Shortage::Slowdown { devices: 1, conflict } => {
                 write!(f, "cannot join the jobs on the only GPU with room: {conflict}")
             }
-            Shortage::Slowdown { devices, conflict } => {
-                write!(
-                    f,
-                    "cannot join the jobs on any of the {devices} GPUs with room: on the best one, {conflict}"
-                )
-            }
+            Shortage::Slowdown { devices, conflict } => write!(
+                f,
+                "cannot join the jobs on any of the {devices} GPUs with room: on the best one, {conflict}"
+            ),
             Shortage::ForeignMemory { hold } => write!(
                 f,
                 "does not state how much GPU memory it needs (--gpu-mem); other programs hold at least \

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::Span;
+use cohabit_types::{ReservationAccess, ReservationRequest, Span};
 
 use super::random_time::random_time;
 use crate::random::Random;
@@ -24,16 +24,18 @@ pub(super) fn draw(seed: u64, scenario: &mut Scenario) {
         let at = random_time(&mut random, scenario);
         let left = scenario.quiet_at.since(at);
         let ahead = random.span((Span::ZERO, left.min(Span::from_secs(3_600))));
-        let nodes = (0..scenario.shapes.len()).filter(|_| random.chance(0.5)).collect();
-        let admitted = users.iter().filter(|_| random.chance(0.3)).cloned().collect();
-        let reservation = ExternalEvent::Reserve {
-            nodes,
-            from: at + ahead,
-            length: random.span((Span::from_secs(60), Span::from_secs(3_600))),
-            users: if random.chance(0.5) { BTreeSet::new() } else { admitted },
+        let is_maintenance = random.chance(0.5);
+        let admitted = users.iter().filter(|_| !is_maintenance && random.chance(0.3)).cloned().collect();
+        let reserved = scenario.shapes.iter().filter(|_| random.chance(0.5));
+        let request = ReservationRequest {
+            nodes: reserved.map(|shape| shape.name.clone()).collect(),
+            from: Some(at + ahead),
+            length: Some(random.span((Span::from_secs(60), Span::from_secs(3_600)))),
+            admits: ReservationAccess { users: admitted, ..ReservationAccess::default() },
+            reason: None,
             stop_jobs: random.chance(0.7),
         };
-        scenario.external_events.push((at, reservation));
+        scenario.external_events.push((at, ExternalEvent::Reserve(Box::new(request))));
         if random.chance(0.2) {
             let later = at + random.span((Span::ZERO, left));
             let number = random.between(1, count);

@@ -3,7 +3,7 @@
 //! A process that dies alone has its connections closed by its machine. One that dies with its machine leaves
 //! them open, and the other side notices later.
 
-use cohabit_types::{DrainRequest, RankId, Request, ReservationAccess, ReservationRequest, Span, Time};
+use cohabit_types::{DrainRequest, RankId, Request, Span, Time};
 
 use super::World;
 use crate::failure::SimFailure;
@@ -39,17 +39,7 @@ impl World<'_> {
                 self.administer(Request::Drain(DrainRequest::new(self.nodes[node].id.to_string())))
             }
             ExternalEvent::ApplyShares(table) => self.administer(Request::ApplyShares(table.clone())),
-            ExternalEvent::Reserve { nodes, from, length, users, stop_jobs } => {
-                let nodes = nodes.into_iter().map(|node| self.nodes[node].id.to_string()).collect();
-                self.administer(Request::Reserve(Box::new(ReservationRequest {
-                    nodes,
-                    from: Some(from),
-                    length: Some(length),
-                    admits: ReservationAccess { users, ..ReservationAccess::default() },
-                    reason: None,
-                    stop_jobs,
-                })));
-            }
+            ExternalEvent::Reserve(drawn) => self.administer(Request::Reserve(drawn)),
             ExternalEvent::CancelReservation(number) => self.administer(Request::CancelReservation(number)),
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
             ExternalEvent::CrashHead { effects_lost, down_for } => {
