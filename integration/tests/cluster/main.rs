@@ -20,6 +20,7 @@ mod execs;
 mod export;
 mod fair_share;
 mod faults;
+mod forwards;
 mod gangs;
 mod gpus;
 mod history;

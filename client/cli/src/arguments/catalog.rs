@@ -21,7 +21,7 @@ const GROUPS: &[CommandGroup] = &[
     ),
     (
         "Advanced commands for jobs",
-        &["attach", "exec", "history", "hold", "release", "requeue", "update", "metrics", "code"],
+        &["attach", "exec", "forward", "history", "hold", "release", "requeue", "update", "metrics", "code"],
     ),
     ("Advanced commands for applications", &["applications", "actors", "tasks", "objects"]),
     (
@@ -66,6 +66,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("shell", &["cohabit shell --gpus 0.5 --time 8h", "cohabit shell --gpus 1 -- python -i train.py"]),
     ("attach", &["cohabit attach 12", "cohabit attach last"]),
     ("exec", &["cohabit exec 12 -- nvidia-smi", "cohabit exec 12 --rank 1 --pty -- bash"]),
+    ("forward", &["cohabit forward 12 8888", "cohabit forward last 0:6006 --rank 1"]),
     ("list", &["cohabit list", "cohabit list --all --user ada --state failed"]),
     ("last", &["cohabit last", "cohabit last --output json"]),
     ("history", &["cohabit history", "cohabit history --since 7d --limit 100"]),

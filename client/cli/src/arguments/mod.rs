@@ -13,6 +13,7 @@ mod connection;
 mod daemons;
 #[cfg(feature = "export")]
 mod export;
+mod forward;
 mod history;
 mod job;
 mod jobs;
@@ -52,6 +53,7 @@ pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
 #[cfg(feature = "export")]
 pub(crate) use self::export::ExportArguments;
+pub(crate) use self::forward::ForwardArguments;
 pub(crate) use self::history::{HistoryArguments, LastArguments};
 pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
@@ -137,6 +139,8 @@ pub(crate) enum Verb {
     Attach(AttachArguments),
     /// Run a further process in the environment of a running job
     Exec(ExecArguments),
+    /// Connect a port of this machine with one on which a running job listens
+    Forward(ForwardArguments),
     /// List jobs that are pending or running, or ended within the last day
     #[command(visible_aliases = ["ls", "queue"])]
     List(ListArguments),
@@ -280,6 +284,7 @@ impl Verb {
             Verb::Sweep(arguments) => return arguments.format(),
             Verb::Shell(arguments) => Some(&arguments.display),
             Verb::Exec(arguments) => Some(&arguments.display),
+            Verb::Forward(arguments) => Some(&arguments.display),
             Verb::Attach(arguments) => Some(&arguments.display),
             Verb::List(arguments) => Some(&arguments.display),
             Verb::Last(arguments) => Some(&arguments.display),
