@@ -32,6 +32,7 @@ mod jobs;
 mod kit;
 mod logs;
 mod metrics;
+mod notebooks;
 mod notify;
 mod preemption;
 mod profile;

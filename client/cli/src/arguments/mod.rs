@@ -19,6 +19,7 @@ mod job;
 mod jobs;
 mod metrics;
 mod models;
+mod notebook;
 #[cfg(feature = "notify")]
 mod notify;
 #[cfg(all(feature = "head", feature = "worker"))]
@@ -59,6 +60,7 @@ pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+pub(crate) use self::notebook::NotebookArguments;
 #[cfg(feature = "notify")]
 pub(crate) use self::notify::NotifyArguments;
 #[cfg(all(feature = "head", feature = "worker"))]
@@ -135,6 +137,8 @@ pub(crate) enum Verb {
     Sweep(Box<SweepArguments>),
     /// Submit a job with a terminal, a shell if there is no command, and use it here
     Shell(ShellArguments),
+    /// Start Jupyter as a job, and print the address to open in a browser here
+    Notebook(Box<NotebookArguments>),
     /// Use the terminal of a job that was started with `shell` or `run --pty`
     Attach(AttachArguments),
     /// Run a further process in the environment of a running job
@@ -284,6 +288,7 @@ impl Verb {
             Verb::Sweep(arguments) => return arguments.format(),
             Verb::Shell(arguments) => Some(&arguments.display),
             Verb::Exec(arguments) => Some(&arguments.display),
+            Verb::Notebook(arguments) => Some(&arguments.display),
             Verb::Forward(arguments) => Some(&arguments.display),
             Verb::Attach(arguments) => Some(&arguments.display),
             Verb::List(arguments) => Some(&arguments.display),

@@ -36,6 +36,7 @@ mod merged_logs;
 mod metrics;
 mod models;
 mod nodes;
+mod notebook;
 #[cfg(feature = "notify")]
 mod notify;
 mod objects;
@@ -86,6 +87,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Sweep(arguments) => block_on(sweep::sweep(*arguments, script)),
         Verb::Shell(arguments) => block_on(shell::shell(arguments)),
         Verb::Exec(arguments) => block_on(exec::exec(arguments)),
+        Verb::Notebook(arguments) => block_on(notebook::notebook(*arguments)),
         Verb::Forward(arguments) => block_on(forward::forward(arguments)),
         Verb::Attach(arguments) => block_on(shell::attach(arguments)),
         Verb::List(arguments) => block_on(list::list(arguments)),
