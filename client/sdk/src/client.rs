@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, HeadStatus,
-    InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobSettings, MetricSeries, ModelChoice,
-    Models, NewToken, NodeRecord, RankId, RefusedWorker, TokenRecord,
+    ChangeResult, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, ForwardId,
+    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobSettings, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId,
+    RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, long_poll_context, short_call_context};
@@ -371,6 +372,56 @@ impl Client {
     pub async fn end_exec(&self, process: ExecId) -> Result<(), Error> {
         let ask = |to: HeadConnection| async move {
             to.service.end_exec(short_call_context(), process).await.map(Ok)
+        };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Opens a connection to a port on the loopback address of a rank's node, or asks whether that could be
+    /// done. It is closed when nobody has asked for its bytes for a minute. For the user of the job and
+    /// admins.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if the job is another user's, or a process listens there that is not the job's;
+    /// [`Error::Refused`] if nobody listens there, the rank does not run, or has too many connections.
+    pub async fn open_forward(&self, request: ForwardRequest) -> Result<(), Error> {
+        let ask = |to: HeadConnection| async move {
+            to.service.open_forward(short_call_context(), request).await.map(Ok)
+        };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Bytes from the server of a connection; waits where there are none.
+    ///
+    /// # Errors
+    /// As for [`Client::open_forward`]; the code is `not_found` once the connection is gone, and
+    /// `unavailable` while its worker is away.
+    pub async fn read_forward(&self, read: ForwardRead) -> Result<ForwardOutput, Error> {
+        let ask = |to: HeadConnection| async move {
+            to.service.read_forward(long_poll_context(), read).await.map(Ok)
+        };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Bytes to the server of a connection. Answers how many it has got since its begin: the next piece
+    /// begins there.
+    ///
+    /// # Errors
+    /// As for [`Client::read_forward`].
+    pub async fn write_forward(&self, piece: ForwardPiece) -> Result<u64, Error> {
+        let ask = |to: HeadConnection| {
+            let piece = piece.clone();
+            async move { to.service.write_forward(long_poll_context(), piece).await.map(Ok) }
+        };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Closes a connection, if it is open.
+    ///
+    /// # Errors
+    /// As for [`Client::open_forward`].
+    pub async fn close_forward(&self, connection: ForwardId) -> Result<(), Error> {
+        let ask = |to: HeadConnection| async move {
+            to.service.close_forward(short_call_context(), connection).await.map(Ok)
         };
         Ok(self.call(ask).await??)
     }

@@ -7,9 +7,9 @@ use cohabit_net::{
 };
 use cohabit_types::{
     Bytes, CheckpointPiece, CheckpointQuery, Device, DeviceId, DeviceKind, ExecId, ExecOutput, ExecRead,
-    ExecRequest, Incarnation, InputPiece, Inventory, Isolation, LinkBandwidths, LogChunk, LogRequest,
-    MetricSeries, NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits,
-    Span, Time, WorkerKey,
+    ExecRequest, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, Incarnation,
+    InputPiece, Inventory, Isolation, LinkBandwidths, LogChunk, LogRequest, MetricSeries, NodeId, Order,
+    Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -165,6 +165,22 @@ impl WorkerService for OrderForwarder {
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
         Err(Refusal::new(RefusalCode::NotFound, "a played worker starts no processes"))
+    }
+
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no ports"))
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no ports"))
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no ports"))
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no ports"))
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

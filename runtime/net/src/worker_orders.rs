@@ -1,8 +1,9 @@
 //! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
 
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, InputPiece, LogChunk,
-    LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode,
+    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, ForwardId, ForwardOutput,
+    ForwardPiece, ForwardRead, ForwardRequest, InputPiece, LogChunk, LogRequest, MetricSeries, Order, RankId,
+    Refusal, RefusalCode,
 };
 use cohabit_wire::{WorkerServiceClient, v4};
 use tarpc::client::RpcError;
@@ -130,6 +131,66 @@ impl WorkerOrders {
         }
     }
 
+    /// Opens a connection to a port of a job. A worker of protocol 4 opens none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn open_forward(
+        &self,
+        context: Context,
+        request: ForwardRequest,
+    ) -> Result<Result<(), Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_forwards())),
+            VersionedClient::V5(worker) => worker.open_forward(context, request).await,
+        }
+    }
+
+    /// Bytes from the server of a connection; a long poll where there are none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn read_forward(
+        &self,
+        context: Context,
+        read: ForwardRead,
+    ) -> Result<Result<ForwardOutput, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_forwards())),
+            VersionedClient::V5(worker) => worker.read_forward(context, read).await,
+        }
+    }
+
+    /// Bytes to the server of a connection.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn write_forward(
+        &self,
+        context: Context,
+        piece: ForwardPiece,
+    ) -> Result<Result<u64, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_forwards())),
+            VersionedClient::V5(worker) => worker.write_forward(context, piece).await,
+        }
+    }
+
+    /// Closes a connection.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn close_forward(
+        &self,
+        context: Context,
+        connection: ForwardId,
+    ) -> Result<Result<(), Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_forwards())),
+            VersionedClient::V5(worker) => worker.close_forward(context, connection).await,
+        }
+    }
+
     /// A piece of the checkpoints of a job that the worker keeps. One of protocol 4 gives none away.
     ///
     /// # Errors
@@ -151,6 +212,11 @@ impl WorkerOrders {
 
 fn no_execs() -> Refusal {
     let message = "its worker is of release 0.1, which starts no processes beside jobs: upgrade it";
+    Refusal::new(RefusalCode::WrongState, message)
+}
+
+fn no_forwards() -> Refusal {
+    let message = "its worker is of release 0.1, which opens no connections to ports of jobs: upgrade it";
     Refusal::new(RefusalCode::WrongState, message)
 }
 

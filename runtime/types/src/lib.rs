@@ -22,6 +22,7 @@ mod feed;
 mod feed_kind;
 mod figures;
 mod format_version;
+mod forward;
 mod head_status;
 pub mod hex;
 mod host_share;
@@ -100,6 +101,10 @@ pub use feed::{Feed, FeedCursor, FeedEntry, FeedEvent, FeedGap, FeedJob};
 pub use feed_kind::FeedKind;
 pub use figures::{DeviceHolder, Figures, GpuTime, Histogram, LiveJobs, NodeFigures, UserFigures};
 pub use format_version::{FormatVersion, NewerVersion};
+pub use forward::{
+    FORWARD_PIECE, ForwardId, ForwardOutput, ForwardPiece, ForwardPurpose, ForwardRead, ForwardRequest,
+    MOST_FORWARDS,
+};
 pub use head_status::{HeadStatus, TokenFileStatus};
 pub use host_share::HostShare;
 pub use ids::{

@@ -9,11 +9,11 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
     DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures,
-    Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, NodeReservation, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report,
-    ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    UsageRecord,
+    Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
+    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation,
+    ObjectListing, Order, RankId, Refusal, RefusedWorker, Report, ReservationRequest, ShareReport,
+    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -122,6 +122,16 @@ pub trait ClientService {
     async fn cancel_reservation(number: u64) -> Result<Box<NodeReservation>, Refusal>;
     /// The reservations that have not ended.
     async fn reservations() -> Result<Vec<NodeReservation>, Refusal>;
+    /// Opens a connection to a port of a running job, for the user of the job and admins. Its worker closes a
+    /// connection of which nobody has asked for bytes for a minute.
+    async fn open_forward(request: ForwardRequest) -> Result<(), Refusal>;
+    /// Bytes from the server of a connection; a long poll where there are none.
+    async fn read_forward(read: ForwardRead) -> Result<ForwardOutput, Refusal>;
+    /// Bytes to the server of a connection. Answers how many it has got since its begin: the next piece
+    /// begins there.
+    async fn write_forward(piece: ForwardPiece) -> Result<u64, Refusal>;
+    /// Closes a connection, if it is open, and forgets it.
+    async fn close_forward(connection: ForwardId) -> Result<(), Refusal>;
 }
 
 /// Worker to head.
@@ -158,4 +168,12 @@ pub trait WorkerService {
     async fn read_exec(read: ExecRead) -> Result<ExecOutput, Refusal>;
     /// Ends a further process, if it runs, and forgets it.
     async fn end_exec(process: ExecId) -> Result<(), Refusal>;
+    /// Opens a connection to a port of a running job.
+    async fn open_forward(request: ForwardRequest) -> Result<(), Refusal>;
+    /// Bytes from the server of a connection; a long poll where there are none.
+    async fn read_forward(read: ForwardRead) -> Result<ForwardOutput, Refusal>;
+    /// Bytes to the server of a connection.
+    async fn write_forward(piece: ForwardPiece) -> Result<u64, Refusal>;
+    /// Closes a connection, if it is open, and forgets it.
+    async fn close_forward(connection: ForwardId) -> Result<(), Refusal>;
 }

@@ -39,7 +39,7 @@ use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::rates::SharedRates;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
 use crate::sessions::status::HeadSetup;
-use crate::sessions::{AnswerPacer, SessionContext, Sessions, UserLimiter};
+use crate::sessions::{AnswerPacer, ForwardLimits, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
 use crate::update_log::UpdateLog;
 use crate::watchers::Watchers;
@@ -339,6 +339,7 @@ async fn run(
         silence_limit: options.silence_limit,
         queries: UserLimiter::default(),
         changes: UserLimiter::default(),
+        forwards: ForwardLimits::default(),
         answers: AnswerPacer::default(),
         joins: SharedRates::default(),
         refusal_lines: SharedRates::default(),

@@ -14,14 +14,16 @@ use cohabit_net::{
     WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, Incarnation, InputPiece,
-    LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, Report, Span, Time, WorkerKey,
+    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, ForwardId, ForwardOutput,
+    ForwardPiece, ForwardRead, ForwardRequest, Incarnation, InputPiece, LogChunk, LogRequest, MetricSeries,
+    Order, RankId, Refusal, Report, Span, Time, WorkerKey,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::checkpoints::CheckpointArchives;
 use crate::exec;
+use crate::forward::Forwards;
 use crate::input;
 use crate::logs;
 use crate::machine_info::MachineInfo;
@@ -54,6 +56,8 @@ pub(crate) struct HeadLinkActor {
     state: StateDirectory,
     /// Checkpoints that other workers read.
     archives: CheckpointArchives,
+    /// Connections to ports of jobs; they outlive a link.
+    forwards: Forwards,
     driver: Address<DriverMessage>,
     heartbeat: Duration,
     linked: watch::Sender<bool>,
@@ -85,6 +89,7 @@ impl HeadLinkActor {
             machine,
             state,
             archives,
+            forwards: Forwards::default(),
             driver,
             heartbeat,
             linked,
@@ -149,6 +154,7 @@ impl HeadLinkActor {
             driver: self.driver.clone(),
             state: self.state.clone(),
             archives: self.archives.clone(),
+            forwards: self.forwards.clone(),
             node: Arc::from(&*self.machine.name),
             opened,
         };
@@ -266,6 +272,7 @@ impl Heartbeat {
 struct LinkService {
     link: Incarnation,
     archives: CheckpointArchives,
+    forwards: Forwards,
     driver: Address<DriverMessage>,
     state: StateDirectory,
     /// The name of this node.
@@ -304,6 +311,27 @@ impl WorkerService for LinkService {
 
     async fn end_exec(self, _: cohabit_net::Context, process: ExecId) -> Result<(), Refusal> {
         exec::end(&self.state, process).await
+    }
+
+    async fn open_forward(self, _: cohabit_net::Context, request: ForwardRequest) -> Result<(), Refusal> {
+        self.forwards.open(&self.state, request).await
+    }
+
+    async fn read_forward(
+        self,
+        _: cohabit_net::Context,
+        read: ForwardRead,
+    ) -> Result<ForwardOutput, Refusal> {
+        self.forwards.read(read).await
+    }
+
+    async fn write_forward(self, _: cohabit_net::Context, piece: ForwardPiece) -> Result<u64, Refusal> {
+        self.forwards.write(piece).await
+    }
+
+    async fn close_forward(self, _: cohabit_net::Context, connection: ForwardId) -> Result<(), Refusal> {
+        self.forwards.close(connection);
+        Ok(())
     }
 
     async fn read_checkpoints(

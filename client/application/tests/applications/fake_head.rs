@@ -8,12 +8,12 @@ use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
     ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
     DrainRequest, DryRun, Entrypoint, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
-    FeedCursor, Figures, Filter, FollowMode, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk,
-    LogPosition, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    NodeReservation, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, Role,
-    RunnerRole, RunnerWork, Share, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord,
-    UpdateCursor, UsageRecord,
+    FeedCursor, Figures, Filter, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
+    ForwardRequest, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest,
+    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing,
+    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, Role, RunnerRole, RunnerWork, Share,
+    ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -571,6 +571,22 @@ impl ClientService for FakeHead {
     }
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        not_here()
+    }
+
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        not_here()
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        not_here()
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        not_here()
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         not_here()
     }
 

@@ -15,13 +15,13 @@ const GROUPS: &[CommandGroup] = &[
     (
         "Common commands",
         &[
-            "demo", "up", "run", "submit", "sweep", "shell", "list", "last", "show", "logs", "explain",
-            "wait", "cancel", "top", "nodes", "share", "web",
+            "demo", "up", "run", "submit", "sweep", "shell", "notebook", "list", "last", "show", "logs",
+            "explain", "wait", "cancel", "top", "nodes", "share", "web",
         ],
     ),
     (
         "Advanced commands for jobs",
-        &["attach", "exec", "history", "hold", "release", "requeue", "update", "metrics", "code"],
+        &["attach", "exec", "forward", "history", "hold", "release", "requeue", "update", "metrics", "code"],
     ),
     ("Advanced commands for applications", &["applications", "actors", "tasks", "objects"]),
     (
@@ -64,8 +64,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("sweep show", &["cohabit sweep show", "cohabit sweep show 12 --sort loss --output csv"]),
     ("sweep resume", &["cohabit sweep resume last"]),
     ("shell", &["cohabit shell --gpus 0.5 --time 8h", "cohabit shell --gpus 1 -- python -i train.py"]),
+    (
+        "notebook",
+        &[
+            "cohabit notebook --gpus 0.5 --time 8h",
+            "cohabit notebook --python ~/env/bin/python -- --notebook-dir=work",
+            "cohabit notebook --attach last",
+        ],
+    ),
     ("attach", &["cohabit attach 12", "cohabit attach last"]),
     ("exec", &["cohabit exec 12 -- nvidia-smi", "cohabit exec 12 --rank 1 --pty -- bash"]),
+    ("forward", &["cohabit forward 12 8888", "cohabit forward last 0:6006 --rank 1"]),
     ("list", &["cohabit list", "cohabit list --all --user ada --state failed"]),
     ("last", &["cohabit last", "cohabit last --output json"]),
     ("history", &["cohabit history", "cohabit history --since 7d --limit 100"]),
@@ -183,7 +192,7 @@ pub(crate) fn help_command(width: usize) -> Command {
         add_examples(&mut command, path, examples);
     }
     let template = template(&command, width);
-    for submission in ["submit", "run", "shell"] {
+    for submission in ["submit", "run", "shell", "notebook"] {
         if let Some(found) = command.find_subcommand_mut(submission) {
             *found = std::mem::take(found).mut_arg("help", |help| help.help_heading(super::job::COMMON));
         }

@@ -13,11 +13,13 @@ mod connection;
 mod daemons;
 #[cfg(feature = "export")]
 mod export;
+mod forward;
 mod history;
 mod job;
 mod jobs;
 mod metrics;
 mod models;
+mod notebook;
 #[cfg(feature = "notify")]
 mod notify;
 mod reserve;
@@ -53,11 +55,13 @@ pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
 #[cfg(feature = "export")]
 pub(crate) use self::export::ExportArguments;
+pub(crate) use self::forward::ForwardArguments;
 pub(crate) use self::history::{HistoryArguments, LastArguments};
 pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
+pub(crate) use self::notebook::NotebookArguments;
 #[cfg(feature = "notify")]
 pub(crate) use self::notify::NotifyArguments;
 pub(crate) use self::reserve::{ReserveArguments, ReserveVerb};
@@ -135,10 +139,14 @@ pub(crate) enum Verb {
     Sweep(Box<SweepArguments>),
     /// Submit a job with a terminal, a shell if there is no command, and use it here
     Shell(ShellArguments),
+    /// Start Jupyter as a job, and print the address to open in a browser here
+    Notebook(Box<NotebookArguments>),
     /// Use the terminal of a job that was started with `shell` or `run --pty`
     Attach(AttachArguments),
     /// Run a further process in the environment of a running job
     Exec(ExecArguments),
+    /// Connect a port of this machine with one on which a running job listens
+    Forward(ForwardArguments),
     /// List jobs that are pending or running, or ended within the last day
     #[command(visible_aliases = ["ls", "queue"])]
     List(ListArguments),
@@ -284,6 +292,8 @@ impl Verb {
             Verb::Sweep(arguments) => return arguments.format(),
             Verb::Shell(arguments) => Some(&arguments.display),
             Verb::Exec(arguments) => Some(&arguments.display),
+            Verb::Notebook(arguments) => Some(&arguments.display),
+            Verb::Forward(arguments) => Some(&arguments.display),
             Verb::Attach(arguments) => Some(&arguments.display),
             Verb::List(arguments) => Some(&arguments.display),
             Verb::Last(arguments) => Some(&arguments.display),

@@ -3,6 +3,7 @@
 //! A command returns an exit code or an error, and prints through `cohabit_console::output` only. Start
 //! reading at [`dispatch`].
 
+mod absence;
 mod actors;
 mod application_logs;
 mod application_waits;
@@ -21,6 +22,7 @@ mod executor;
 mod explain;
 #[cfg(feature = "export")]
 mod export;
+mod forward;
 #[cfg(feature = "head")]
 mod head;
 mod history;
@@ -34,6 +36,7 @@ mod merged_logs;
 mod metrics;
 mod models;
 mod nodes;
+mod notebook;
 #[cfg(feature = "notify")]
 mod notify;
 mod objects;
@@ -85,6 +88,8 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Sweep(arguments) => block_on(sweep::sweep(*arguments, script)),
         Verb::Shell(arguments) => block_on(shell::shell(arguments)),
         Verb::Exec(arguments) => block_on(exec::exec(arguments)),
+        Verb::Notebook(arguments) => block_on(notebook::notebook(*arguments)),
+        Verb::Forward(arguments) => block_on(forward::forward(arguments)),
         Verb::Attach(arguments) => block_on(shell::attach(arguments)),
         Verb::List(arguments) => block_on(list::list(arguments)),
         Verb::Last(arguments) => block_on(last::last(arguments)),

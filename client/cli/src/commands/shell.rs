@@ -85,7 +85,7 @@ pub(super) async fn attach(arguments: AttachArguments) -> Result<ExitCode, Comma
 }
 
 /// Waits until the job runs or has ended, and says why it waits.
-async fn wait_for_start(job: &JobHandle) -> Result<JobRecord, CommandError> {
+pub(super) async fn wait_for_start(job: &JobHandle) -> Result<JobRecord, CommandError> {
     let (mut records, mut said, mut latest) = (job.watch(), None, job.record().await?);
     while latest.state.phase() == JobPhase::Waiting {
         match timeout(UNMENTIONED_WAIT, records.try_next()).await {
@@ -102,7 +102,7 @@ async fn wait_for_start(job: &JobHandle) -> Result<JobRecord, CommandError> {
     Ok(latest)
 }
 
-async fn cancel(client: &Client, job: JobId) -> Result<ExitCode, CommandError> {
+pub(super) async fn cancel(client: &Client, job: JobId) -> Result<ExitCode, CommandError> {
     client.change(JobChange::Cancel, &[job]).await?;
     Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted: job {job} was cancelled")))
 }

@@ -34,7 +34,7 @@ pub(crate) enum Call {
     Feed(Option<FeedCursor>),
     ReadMetrics(RankId),
     WriteInput(InputPiece),
-    /// Any call about further processes.
+    /// Any call about further processes, or connections to ports.
     Exec,
     Figures,
     Shares,

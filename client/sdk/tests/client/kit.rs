@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DrainRequest, DryRun, ExecId, ExecOutput,
-    ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece,
-    IssuedToken, JobChange, JobId, JobLabels, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobState,
-    JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode,
-    RefusedWorker, ReservationRequest, Role, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time,
-    TokenRecord, UpdateCursor, UsageRecord,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead,
+    ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece,
+    ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, Refusal,
+    RefusalCode, RefusedWorker, ReservationRequest, Role, ShareReport, ShareTable, SubmitReceipt,
+    TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -463,49 +463,32 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         self.unanswered(Call::Exec).await
     }
 
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        let turn = self.turn(Call::Exec).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        let turn = self.turn(Call::Exec).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        let turn = self.turn(Call::Exec).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+        let turn = self.turn(Call::Exec).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
     async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {
         self.unanswered(Call::WriteInput(piece)).await
     }
 
     async fn read_metrics(self, _: Context, rank: RankId) -> Result<MetricSeries, Refusal> {
         self.unanswered(Call::ReadMetrics(rank)).await
-    }
-}
-
-/// Job 7 in this state; in its first attempt unless it waits.
-pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
-    let attempt = u32::from(!matches!(state, JobState::Pending | JobState::Held));
-    JobRecord {
-        id: JobId::new(7),
-        name: "train".into(),
-        user: "ada".into(),
-        group: None,
-        state,
-        reason_code: ReasonCode::WaitingForTurn,
-        reason: String::new(),
-        work: "train".into(),
-        shell_command: None,
-        demand: Demand::default(),
-        priority: 0,
-        time_limit: None,
-        workdir: "/".into(),
-        code: None,
-        application: None,
-        attempt,
-        attempts: Vec::new(),
-        exit_code: None,
-        signal: None,
-        submitted_at: Time::EPOCH,
-        started_at: None,
-        ended_at: None,
-        sharing_with: Vec::new(),
-        trained: Default::default(),
-        predicted: None,
-        slowdown_measured: None,
-        progress: None,
-        array: None,
-        revision,
-        labels: JobLabels::default(),
     }
 }
 

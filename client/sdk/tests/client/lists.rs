@@ -5,7 +5,8 @@ use cohabit_client::types::{
 };
 use futures::{StreamExt, TryStreamExt};
 
-use crate::kit::{Call, Cluster, Turn, record};
+use crate::kit::{Call, Cluster, Turn};
+use crate::records::record;
 
 fn page(numbers: impl IntoIterator<Item = u64>, more: bool) -> Turn {
     let numbered = |number| JobRecord { id: JobId::new(number), ..record(JobState::Completed, 1) };

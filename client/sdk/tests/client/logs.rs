@@ -9,7 +9,8 @@ use cohabit_client::types::{
 use cohabit_client::{Client, Error, LogOptions};
 use futures::TryStreamExt;
 
-use crate::kit::{Call, Cluster, Turn, jobs, printed, record, refusal};
+use crate::kit::{Call, Cluster, Turn, jobs, printed, refusal};
+use crate::records::record;
 
 const SEVEN: JobId = JobId::new(7);
 

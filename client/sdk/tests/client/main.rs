@@ -13,4 +13,5 @@ mod kit;
 mod link;
 mod lists;
 mod logs;
+mod records;
 mod watching;

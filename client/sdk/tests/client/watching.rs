@@ -5,7 +5,8 @@ use cohabit_client::Error;
 use cohabit_client::types::{JobId, JobRecord, JobRevision, JobState, Progress, RefusalCode};
 use futures::TryStreamExt;
 
-use crate::kit::{Call, Cluster, Turn, jobs, record, refusal};
+use crate::kit::{Call, Cluster, Turn, jobs, refusal};
+use crate::records::record;
 
 const SEVEN: JobId = JobId::new(7);
 

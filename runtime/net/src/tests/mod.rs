@@ -14,12 +14,13 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
     ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
-    FeedCursor, Figures, Filter, FollowMode, HeadStatus, Incarnation, InputPiece, Inventory, Isolation,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
-    LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken,
-    NodeId, NodeRecord, NodeReservation, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker,
-    Report, ReservationRequest, Role, ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
+    FeedCursor, Figures, Filter, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
+    ForwardRequest, HeadStatus, Incarnation, InputPiece, Inventory, Isolation, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk,
+    LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord,
+    NodeReservation, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker, Report,
+    ReservationRequest, Role, ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt, TaskListing,
+    TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -323,6 +324,22 @@ impl ClientService for ClientHandler {
         Err(unasked())
     }
 
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        Err(unasked())
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        Err(unasked())
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
         Err(unasked())
     }
@@ -439,6 +456,22 @@ impl WorkerService for Worker {
     }
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        Err(unasked())
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        Err(unasked())
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         Err(unasked())
     }
 

@@ -8,10 +8,11 @@ use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
-    ContentHash, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Figures, Filter, InputPiece,
-    Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries,
-    ModelChoice, Models, NodeId, NodeRecord, NodeReservation, Order, Principal, RankId, Refusal, Reply,
-    Report, Request, ShareReport, ShareTable, Time, UsageRecord, WorkerKey,
+    ContentHash, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Figures, Filter, ForwardId,
+    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, InputPiece, Inventory, JobId, JobRecord,
+    JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId,
+    NodeRecord, NodeReservation, Order, Principal, RankId, Refusal, Reply, Report, Request, ShareReport,
+    ShareTable, Time, UsageRecord, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -209,10 +210,21 @@ pub(crate) enum WorkerSessionMessage {
     ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
     /// Read the metrics of a rank.
     ReadMetrics(RankId, ReplyTo<Result<MetricSeries, Refusal>>),
-    /// Take a piece of the input of a rank.
+    /// Start a further process.
     StartExec(Box<ExecRequest>, ReplyTo<Result<(), Refusal>>),
+    /// Read what it prints.
     ReadExec(ExecRead, ReplyTo<Result<ExecOutput, Refusal>>),
+    /// End it.
     EndExec(ExecId, ReplyTo<Result<(), Refusal>>),
+    /// Open a connection to a port of a job.
+    OpenForward(ForwardRequest, ReplyTo<Result<(), Refusal>>),
+    /// Read what its server sends.
+    ReadForward(ForwardRead, ReplyTo<Result<ForwardOutput, Refusal>>),
+    /// Pass bytes to its server.
+    WriteForward(ForwardPiece, ReplyTo<Result<u64, Refusal>>),
+    /// Close it.
+    CloseForward(ForwardId, ReplyTo<Result<(), Refusal>>),
+    /// Take a piece of the input of a rank.
     WriteInput(InputPiece, ReplyTo<Result<u64, Refusal>>),
     /// Read a piece of checkpoints.
     ReadCheckpoints(CheckpointQuery, ReplyTo<Result<CheckpointPiece, Refusal>>),

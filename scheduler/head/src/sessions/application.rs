@@ -10,12 +10,12 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
     ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, ExecId,
-    ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus,
-    InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
-    JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
-    ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    UsageRecord,
+    ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, ForwardId,
+    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
+    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor, UsageRecord,
 };
 
 use tokio::time::Instant;
@@ -282,6 +282,22 @@ impl ClientService for ApplicationSession {
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
         self.refusal("start a process beside a job")
+    }
+
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        self.refusal("connect to ports of a job")
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        self.refusal("connect to ports of a job")
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        self.refusal("connect to ports of a job")
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+        self.refusal("connect to ports of a job")
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

@@ -12,15 +12,17 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
-    Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
-    RankId, Refusal, RefusalCode, RefusedWorker, Request, ReservationRequest, ShareReport, ShareTable,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    Explanation, Feed, FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
+    ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode,
+    RefusedWorker, Request, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing,
+    TokenRecord, UpdateCursor, UsageRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::context::SessionContext;
+use super::forward_routes::ForwardRoutes;
 use super::{status, tokens};
 use crate::driver::{Message, Query};
 use crate::request_limits::check_count;
@@ -30,11 +32,13 @@ use crate::request_limits::check_count;
 pub(super) struct ClientSession {
     pub(super) by: Principal,
     pub(super) session_context: Arc<SessionContext>,
+    /// Where pieces of connections go.
+    pub(super) routes: Arc<ForwardRoutes>,
 }
 
 impl ClientSession {
     pub(super) fn new(by: Principal, session_context: Arc<SessionContext>) -> ClientSession {
-        ClientSession { by, session_context }
+        ClientSession { by, session_context, routes: Arc::default() }
     }
 
     /// Waits until one of the jobs is no longer as the client knows it, or the limit comes.
@@ -276,6 +280,22 @@ impl ClientService for ClientSession {
         self.pass_exec_end(process).await
     }
 
+    async fn open_forward(self, _: Context, request: ForwardRequest) -> Result<(), Refusal> {
+        self.pass_forward(request).await
+    }
+
+    async fn read_forward(self, _: Context, read: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        self.find_forward_output(read).await
+    }
+
+    async fn write_forward(self, _: Context, piece: ForwardPiece) -> Result<u64, Refusal> {
+        self.pass_forward_piece(piece).await
+    }
+
+    async fn close_forward(self, _: Context, connection: ForwardId) -> Result<(), Refusal> {
+        self.pass_forward_end(connection).await
+    }
+
     async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {
         self.pass_input(piece).await
     }
@@ -307,6 +327,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::super::answer_pacer::AnswerPacer;
+    use super::super::forward_limits::ForwardLimits;
     use super::super::status::HeadSetup;
     use super::super::user_limiter::UserLimiter;
     use super::*;
@@ -337,6 +358,7 @@ mod tests {
             silence_limit: Duration::ZERO,
             queries: UserLimiter::default(),
             changes: UserLimiter::default(),
+            forwards: ForwardLimits::default(),
             answers: AnswerPacer::default(),
             joins: SharedRates::default(),
             refusal_lines: SharedRates::default(),

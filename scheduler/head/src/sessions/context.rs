@@ -9,6 +9,7 @@ use cohabit_types::{Bytes, NodeId, PrivateData, Span};
 use tokio::sync::watch;
 
 use super::answer_pacer::AnswerPacer;
+use super::forward_limits::ForwardLimits;
 use super::status::HeadSetup;
 use super::user_limiter::UserLimiter;
 use crate::RequestLimits;
@@ -41,6 +42,8 @@ pub(crate) struct SessionContext {
     pub(crate) queries: UserLimiter,
     /// Bounds the changes of jobs by each user that are made at once.
     pub(crate) changes: UserLimiter,
+    /// Bounds the bytes of connections to ports of jobs of each user.
+    pub(crate) forwards: ForwardLimits,
     /// Bounds the bytes of answers for each user.
     pub(crate) answers: AnswerPacer,
     /// Bounds how often each node joins.

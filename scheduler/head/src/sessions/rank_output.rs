@@ -68,7 +68,7 @@ impl ClientSession {
     }
 
     /// The worker on which a rank runs, or ran, if the client may do this with it.
-    async fn route_to_worker_of(&self, rank: RankId, what: &str) -> Result<WorkerRoute, Refusal> {
+    pub(super) async fn route_to_worker_of(&self, rank: RankId, what: &str) -> Result<WorkerRoute, Refusal> {
         let record = self.own_record(rank, what).await?;
         match self.find(WorkerLookup::Rank(rank)).await? {
             Some(found) => Ok(found),
@@ -110,7 +110,8 @@ impl ClientSession {
     }
 }
 
-async fn ask_worker<T: Send + 'static>(
+/// Asks the worker of a rank about this.
+pub(super) async fn ask_worker<T: Send + 'static>(
     route: &WorkerRoute,
     rank: RankId,
     what: &str,

@@ -1,5 +1,5 @@
 //! Bounds how many queries, and how many changes, of one user are in the driver at once, so that nobody waits
-//! long behind those of another.
+//! long behind those of another; and what else of one user may be in the head at once.
 //!
 //! The driver handles one message after the other, and `lookup` cuts long questions into short queries. A
 //! user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
@@ -14,23 +14,43 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const AT_ONCE: usize = 2;
 
 /// The turns of all users.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct UserLimiter {
+    /// Of one user.
+    at_once: usize,
     /// By name; there are no more names than tokens were made.
     users: DashMap<String, Arc<Semaphore>>,
 }
 
+impl Default for UserLimiter {
+    fn default() -> UserLimiter {
+        UserLimiter::new(AT_ONCE)
+    }
+}
+
 impl UserLimiter {
+    /// So many permits for each user.
+    pub(crate) fn new(at_once: usize) -> UserLimiter {
+        UserLimiter { at_once, users: DashMap::new() }
+    }
+
     /// Waits for the turn of this user, which lasts as long as the permit.
     pub(super) async fn permit(&self, user: &str) -> Option<OwnedSemaphorePermit> {
-        let existing = self.users.get(user).map(|entry| Arc::clone(&entry));
-        let semaphore = existing.unwrap_or_else(|| {
-            Arc::clone(
-                &self.users.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))),
-            )
-        });
         // Nobody closes the semaphore, so there always is one.
-        semaphore.acquire_owned().await.ok()
+        self.semaphore(user).acquire_owned().await.ok()
+    }
+
+    /// So many permits, if they are there.
+    pub(super) fn try_permits(&self, user: &str, count: u32) -> Option<OwnedSemaphorePermit> {
+        self.semaphore(user).try_acquire_many_owned(count).ok()
+    }
+
+    fn semaphore(&self, user: &str) -> Arc<Semaphore> {
+        let existing = self.users.get(user).map(|entry| Arc::clone(&entry));
+        existing.unwrap_or_else(|| {
+            let new = || Arc::new(Semaphore::new(self.at_once));
+            Arc::clone(&self.users.entry(user.to_owned()).or_insert_with(new))
+        })
     }
 }
 
@@ -49,5 +69,14 @@ mod tests {
         assert!(limiter.permit("ada").now_or_never().is_some());
         drop(held);
         assert!(third.now_or_never().is_some());
+    }
+    #[test]
+    fn many_permits_are_there_or_not() {
+        let limiter = UserLimiter::new(10);
+        let held = limiter.try_permits("mallory", 8);
+        assert!(held.is_some() && limiter.try_permits("mallory", 3).is_none());
+        assert!(limiter.try_permits("ada", 10).is_some());
+        drop(held);
+        assert!(limiter.try_permits("mallory", 3).is_some());
     }
 }

@@ -9,11 +9,12 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
     CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
-    Explanation, Feed, FeedCursor, Figures, Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
-    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    Explanation, Feed, FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
+    ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
+    NewToken, NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode,
+    RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
+    UpdateCursor, UsageRecord,
 };
 
 use super::client::ClientSession;
@@ -236,6 +237,22 @@ impl ClientService for ViewerSession {
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
         self.refusal("start a process beside a job", USER)
+    }
+
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        self.refusal("connect to ports of a job", USER)
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        self.refusal("connect to ports of a job", USER)
+    }
+
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+        self.refusal("connect to ports of a job", USER)
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+        self.refusal("connect to ports of a job", USER)
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

@@ -16,7 +16,8 @@ use cohabit_actor::{AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{
     CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentPiece, ExecId, ExecOutput,
-    ExecRead, ExecRequest, LogRequest, Order, RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
+    ExecRead, ExecRequest, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, LogRequest,
+    Order, RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
 };
 use futures::FutureExt;
 use tokio::sync::{Mutex, oneshot, watch};
@@ -236,6 +237,22 @@ fn gather(
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(end_exec(worker, id).await) });
             }
+            WorkerSessionMessage::OpenForward(request, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(open_forward(worker, request).await) });
+            }
+            WorkerSessionMessage::ReadForward(read, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(read_forward(worker, read).await) });
+            }
+            WorkerSessionMessage::WriteForward(piece, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(write_forward(worker, piece).await) });
+            }
+            WorkerSessionMessage::CloseForward(id, reply_to) => {
+                let worker = worker.clone();
+                tokio::spawn(async move { reply_to.send(close_forward(worker, id).await) });
+            }
             WorkerSessionMessage::ReadCheckpoints(query, reply_to) => {
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_checkpoints(worker, query).await) });
@@ -289,6 +306,30 @@ async fn read_exec(worker: WorkerOrders, read: ExecRead) -> Result<ExecOutput, R
 async fn end_exec(worker: WorkerOrders, id: ExecId) -> Result<(), Refusal> {
     let answer = worker.end_exec(context_for(LOG_LIMIT), id).await;
     answer.unwrap_or_else(|error| Err(no_answer("processes", id.rank, &error)))
+}
+
+async fn open_forward(worker: WorkerOrders, request: ForwardRequest) -> Result<(), Refusal> {
+    let rank = request.id.rank;
+    let answer = worker.open_forward(context_for(LOG_LIMIT), request).await;
+    answer.unwrap_or_else(|error| Err(no_answer("connections", rank, &error)))
+}
+
+async fn read_forward(worker: WorkerOrders, read: ForwardRead) -> Result<ForwardOutput, Refusal> {
+    let rank = read.id.rank;
+    let answer = worker.read_forward(context_for(LOG_LIMIT), read).await;
+    answer.unwrap_or_else(|error| Err(no_answer("connections", rank, &error)))
+}
+
+async fn write_forward(worker: WorkerOrders, piece: ForwardPiece) -> Result<u64, Refusal> {
+    let rank = piece.id.rank;
+    let answer = worker.write_forward(context_for(LOG_LIMIT), piece).await;
+    answer.unwrap_or_else(|error| Err(no_answer("connections", rank, &error)))
+}
+
+async fn close_forward(worker: WorkerOrders, id: ForwardId) -> Result<(), Refusal> {
+    let rank = id.rank;
+    let answer = worker.close_forward(context_for(LOG_LIMIT), id).await;
+    answer.unwrap_or_else(|error| Err(no_answer("connections", rank, &error)))
 }
 
 async fn read_checkpoints(worker: WorkerOrders, query: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {

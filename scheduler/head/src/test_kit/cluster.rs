@@ -12,11 +12,11 @@ use cohabit_net::{
 };
 use cohabit_types::{
     ChangeResult, CheckpointPiece, CheckpointQuery, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead,
-    ExecRequest, Explanation, Feed, FeedCursor, Filter, HeadStatus, HeldRank, Incarnation, InputPiece,
-    Inventory, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage,
-    LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
-    Order, Outcome, RankId, Refusal, RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt,
-    TokenRecord, UpdateCursor, WorkerKey,
+    ExecRequest, Explanation, Feed, FeedCursor, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
+    ForwardRequest, HeadStatus, HeldRank, Incarnation, InputPiece, Inventory, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest,
+    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal,
+    RefusedWorker, Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, UpdateCursor, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -459,6 +459,22 @@ impl WorkerService for Orders {
     }
 
     async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+        Ok(ForwardOutput { bytes: b"pong".to_vec(), is_last: true })
+    }
+
+    async fn write_forward(self, _: Context, piece: ForwardPiece) -> Result<u64, Refusal> {
+        Ok(piece.offset + piece.bytes.len() as u64)
+    }
+
+    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         Ok(())
     }
 

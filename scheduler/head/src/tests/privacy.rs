@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    DrainRequest, ExecId, ExecRead, ExecRequest, Filter, FollowMode, GpuRequest, InputPiece, JobChange,
-    JobId, JobRef, JobRevision, JobSettings, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription,
-    NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
+    DrainRequest, ExecId, ExecRead, ExecRequest, Filter, FollowMode, ForwardId, ForwardPiece, ForwardPurpose,
+    ForwardRead, ForwardRequest, GpuRequest, InputPiece, JobChange, JobId, JobRef, JobRevision, JobSettings,
+    JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData,
+    Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -122,6 +123,7 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::Reservations {},
     ];
     questions.extend(input_questions(rank));
+    questions.extend(forward_questions(rank));
     questions
 }
 
@@ -138,6 +140,20 @@ fn input_questions(rank: RankId) -> [Question; 4] {
         Question::StartExec { request: Box::new(request) },
         Question::ReadExec { read: ExecRead { id: process, from: LogPosition::Start } },
         Question::EndExec { process },
+    ]
+}
+
+/// Those about connections to its ports.
+fn forward_questions(rank: RankId) -> [Question; 4] {
+    let id = ForwardId { rank, number: 7 };
+    let purpose = ForwardPurpose::Connect;
+    [
+        Question::OpenForward { request: ForwardRequest { id, port: 8888, purpose } },
+        Question::ReadForward { read: ForwardRead { id, from: 0, at_end: FollowMode::Return } },
+        Question::WriteForward {
+            piece: ForwardPiece { id, offset: 0, bytes: b"ping".to_vec(), is_last: true },
+        },
+        Question::CloseForward { connection: id },
     ]
 }
 
@@ -189,6 +205,10 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::StartExec { request } => text(head.start_exec(long, request)).await,
         Question::ReadExec { read } => text(head.read_exec(long, read)).await,
         Question::EndExec { process } => text(head.end_exec(long, process)).await,
+        Question::OpenForward { request } => text(head.open_forward(long, request)).await,
+        Question::ReadForward { read } => text(head.read_forward(long, read)).await,
+        Question::WriteForward { piece } => text(head.write_forward(long, piece)).await,
+        Question::CloseForward { connection } => text(head.close_forward(long, connection)).await,
         Question::Figures {} => text(head.figures(long)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
         Question::Shares {} => text(head.shares(long)).await,

@@ -46,6 +46,10 @@ fn is_allowed(question: &Question) -> bool {
         | Question::StartExec { .. }
         | Question::ReadExec { .. }
         | Question::EndExec { .. }
+        | Question::OpenForward { .. }
+        | Question::ReadForward { .. }
+        | Question::WriteForward { .. }
+        | Question::CloseForward { .. }
         | Question::ReadCode { .. }
         | Question::MissingContent { .. }
         | Question::PutContent { .. }

@@ -3,15 +3,11 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::time::Duration;
 
-use cohabit_client::types::{ExecId, ExecOutput, ExecRead, JobId, LogPosition, RankId, RefusalCode};
+use cohabit_client::types::{ExecId, ExecOutput, ExecRead, JobId, LogPosition, RankId};
 use cohabit_client::{Client, Error};
-use tokio::time::{Instant, sleep};
 
-/// How long a worker may be away before it is given up: its executor ends the process by then.
-const ABSENCE: Duration = Duration::from_secs(90);
-const PAUSE: Duration = Duration::from_millis(200);
+use crate::commands::absence::while_away;
 
 /// Whose terminal it is.
 #[derive(Debug, Clone, Copy)]
@@ -63,17 +59,7 @@ pub(in crate::commands) async fn read_present_exec(
     id: ExecId,
     from: LogPosition,
 ) -> Result<ExecOutput, Error> {
-    let begin = Instant::now();
-    loop {
-        match client.read_exec(ExecRead { id, from }).await {
-            Err(Error::Refused(refusal))
-                if refusal.code == RefusalCode::Unavailable && begin.elapsed() < ABSENCE =>
-            {
-                sleep(PAUSE).await;
-            }
-            read => return read,
-        }
-    }
+    while_away(|| client.read_exec(ExecRead { id, from })).await
 }
 
 /// Keys of hashers are the randomness of the standard library.
