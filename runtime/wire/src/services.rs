@@ -12,7 +12,8 @@ use cohabit_types::{
     Filter, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
     NewToken, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusedWorker, Report, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport,
+    UsageReportRequest,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -115,6 +116,9 @@ pub trait ClientService {
     async fn read_exec(read: ExecRead) -> Result<ExecOutput, Refusal>;
     /// Ends a further process, if it runs, and forgets it.
     async fn end_exec(process: ExecId) -> Result<(), Refusal>;
+    /// What users and projects had over some days: to admins and viewers of all, to users of themselves and
+    /// their project.
+    async fn usage_report(request: UsageReportRequest) -> Result<Box<UsageReport>, Refusal>;
 }
 
 /// Worker to head.

@@ -17,6 +17,7 @@ use cohabit_client::types::{
     JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models,
     NewToken, NodeRecord, ObjectListing, RankId, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role,
     ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    UsageReport, UsageReportRequest,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -507,13 +508,15 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
-        let turn = self.turn(Call::Figures).await?;
-        panic!("{turn:?} does not answer this call")
+        self.turn(Call::Figures).await.map(|turn| panic!("{turn:?} does not answer this call"))
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
+        self.turn(Call::Figures).await.map(|turn| panic!("{turn:?} does not answer this call"))
     }
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
-        let turn = self.turn(Call::Usage(jobs)).await?;
-        panic!("{turn:?} does not answer this call")
+        self.turn(Call::Usage(jobs)).await.map(|turn| panic!("{turn:?} does not answer this call"))
     }
 
     async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {

@@ -19,7 +19,7 @@ use cohabit_types::{
     LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken,
     NodeId, NodeRecord, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker, Report, Role,
     ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
-    UsageRecord, WorkerKey,
+    UsageRecord, UsageReport, UsageReportRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -292,6 +292,10 @@ impl ClientService for ClientHandler {
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
         Err(unasked())
     }
 

@@ -14,7 +14,7 @@ use cohabit_types::{
     InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec,
     JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord,
     ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker, ShareReport, ShareTable,
-    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 
 use tokio::time::Instant;
@@ -253,6 +253,10 @@ impl ClientService for ApplicationSession {
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
         self.refusal("see figures of the cluster")
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
+        self.refusal("see reports on users and projects")
     }
 
     async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {

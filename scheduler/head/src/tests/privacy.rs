@@ -6,11 +6,13 @@ use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
     DrainRequest, ExecId, ExecRead, ExecRequest, Filter, FollowMode, GpuRequest, InputPiece, JobChange,
     JobId, JobRef, JobRevision, JobSettings, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription,
-    NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
+    NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span, Time,
+    UpdateCursor, UsageGrouping, UsageReportRequest,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
 
+use crate::clock::wall_clock;
 use crate::test_kit::cluster::{TestClient, TestHead, TestWorker, within};
 use crate::test_kit::spec;
 
@@ -115,6 +117,13 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::ReadMetrics { rank },
         Question::Figures {},
         Question::Usage { jobs: vec![job] },
+        Question::UsageReport {
+            request: UsageReportRequest {
+                since: wall_clock(),
+                until: Time::NEVER,
+                by: UsageGrouping::ProjectAndUser,
+            },
+        },
         Question::Shares {},
         Question::ApplyShares { table: Box::default(), dry_run: false },
     ];
@@ -187,6 +196,7 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::ReadExec { read } => text(head.read_exec(long, read)).await,
         Question::EndExec { process } => text(head.end_exec(long, process)).await,
         Question::Figures {} => text(head.figures(long)).await,
+        Question::UsageReport { request } => text(head.usage_report(long, request)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
         Question::Shares {} => text(head.shares(long)).await,
         Question::ApplyShares { table, dry_run } => text(head.apply_shares(long, table, dry_run)).await,
