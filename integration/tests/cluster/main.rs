@@ -34,6 +34,7 @@ mod metrics;
 mod notify;
 mod preemption;
 mod profile;
+mod reports;
 mod resources;
 mod retention;
 mod running_limit;

@@ -16,7 +16,7 @@ const GROUPS: &[CommandGroup] = &[
         "Common commands",
         &[
             "demo", "up", "run", "submit", "sweep", "shell", "list", "last", "show", "logs", "explain",
-            "wait", "cancel", "top", "nodes", "share", "web",
+            "wait", "cancel", "top", "nodes", "share", "report", "web",
         ],
     ),
     (
@@ -81,6 +81,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("nodes", &["cohabit nodes", "cohabit nodes --output json"]),
     ("share", &["cohabit share", "cohabit share --output json"]),
     ("share apply", &["cohabit share apply share.toml --dry-run", "cohabit share apply share.toml"]),
+    (
+        "report",
+        &[
+            "cohabit report --by project,user --last 30d",
+            "cohabit report --since 2026-11-01 --until 2026-11-30 --output csv",
+        ],
+    ),
+    ("report job", &["cohabit report job 12", "cohabit report job last --output json"]),
+    ("report idle", &["cohabit report idle"]),
     ("web", &["cohabit web", "cohabit web --listen 127.0.0.1:8080"]),
     ("hold", &["cohabit hold 14", "cohabit hold --name sweep"]),
     ("release", &["cohabit release 14", "cohabit release --all"]),

@@ -20,6 +20,7 @@ mod metrics;
 mod models;
 #[cfg(feature = "notify")]
 mod notify;
+mod report;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
 mod share;
@@ -59,6 +60,9 @@ pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
 #[cfg(feature = "notify")]
 pub(crate) use self::notify::NotifyArguments;
+pub(crate) use self::report::{
+    ReportArguments, ReportIdleArguments, ReportJobArguments, ReportOutput, ReportSumsArguments, ReportVerb,
+};
 #[cfg(all(feature = "head", feature = "worker"))]
 pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
 pub(crate) use self::share::{ShareArguments, ShareVerb};
@@ -178,6 +182,8 @@ pub(crate) enum Verb {
     Nodes(NodesArguments),
     /// Show who holds and is entitled to which share of the GPUs, or apply a table of projects
     Share(ShareArguments),
+    /// Report what users and projects had over some days, what a job did, or which jobs do nothing
+    Report(Box<ReportArguments>),
     /// List the slowdown models that the head has learned, or choose one
     Models(ModelsArguments),
     /// Show nodes, devices and jobs on a live screen
@@ -300,6 +306,7 @@ impl Verb {
             Verb::Code(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),
+            Verb::Report(arguments) => return arguments.format(),
             Verb::Share(arguments) => Some(arguments.display()),
             Verb::Doctor(arguments) => Some(&arguments.display),
             #[cfg(feature = "simulate")]
