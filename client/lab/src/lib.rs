@@ -1,5 +1,5 @@
 //! Commands of the laboratory: `simulate`, `policy`, `predict` and `profile`, with their arguments, tables,
-//! documents and charts.
+//! documents and charts; and the page of `report`, which has charts of the same kind (`usage_page`).
 //!
 //! Each command is a feature of this crate and one module with a `run` function: start at `simulate.rs`,
 //! `policy.rs`, `predict.rs` or `profile.rs`. None of them talks to a head or reads settings: the `cohabit`
@@ -19,3 +19,8 @@ pub mod predict;
 pub mod profile;
 #[cfg(feature = "simulate")]
 pub mod simulate;
+#[cfg(feature = "simulate")]
+pub mod usage_page;
+
+#[cfg(feature = "simulate")]
+pub use output_file::OutputFile;

@@ -13,7 +13,7 @@ const MODE: u32 = 0o666;
 
 /// A file to write when the work is done.
 #[derive(Debug)]
-pub(crate) struct OutputFile {
+pub struct OutputFile {
     flag: &'static str,
     given: PathBuf,
     target: Target,
@@ -33,7 +33,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// If it cannot be.
-    pub(crate) fn prepare(flag: &'static str, path: &Path) -> Result<OutputFile, CommandError> {
+    pub fn prepare(flag: &'static str, path: &Path) -> Result<OutputFile, CommandError> {
         let failed = |error: &io::Error| unwritable(flag, path, error);
         let target = Target::of(path).map_err(|error| failed(&error))?;
         let file = OutputFile { flag, given: path.to_owned(), target };
@@ -48,7 +48,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// As [`OutputFile::prepare`].
-    pub(crate) fn prepare_if_any(
+    pub fn prepare_if_any(
         flag: &'static str,
         path: Option<&PathBuf>,
     ) -> Result<Option<OutputFile>, CommandError> {
@@ -76,10 +76,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn write(
-        &self,
-        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), CommandError> {
+    pub fn write(&self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CommandError> {
         let written = match &self.target {
             Target::Stream(path) => OpenOptions::new().write(true).open(path).and_then(|it| filled(it, fill)),
             Target::Replaced(path) => replace(path, fill),

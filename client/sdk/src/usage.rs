@@ -1,6 +1,6 @@
 //! Figures of the cluster for metrics, and what jobs did with their GPUs.
 
-use cohabit_types::{Figures, JobId, UsageRecord};
+use cohabit_types::{Figures, JobId, UsageRecord, UsageReport, UsageReportRequest};
 
 use crate::Error;
 use crate::call::{Client, short_call_context};
@@ -28,5 +28,17 @@ impl Client {
             async move { to.service.usage(short_call_context(), jobs).await }
         };
         self.call(usage).await
+    }
+
+    /// What users and projects had over some days, and what became of it: to admins and viewers of all, to
+    /// users of themselves and their project. At most ten years.
+    ///
+    /// # Errors
+    /// Those of the link, and days that make no sense.
+    pub async fn usage_report(&self, request: UsageReportRequest) -> Result<UsageReport, Error> {
+        let report = move |to: HeadConnection| async move {
+            to.service.usage_report(short_call_context(), request).await
+        };
+        Ok(*self.call(report).await?)
     }
 }

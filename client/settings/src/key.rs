@@ -62,6 +62,8 @@ setting_keys! {
     ArchiveAfter = "archive-after",
     /// How long the history keeps ended jobs.
     HistoryRetention = "history-retention",
+    /// How long the sums of each day are kept for reports.
+    ReportRetention = "report-retention",
     /// Largest number of members of an array.
     MaxArrayMembers = "max-array-members",
     /// Largest number of jobs on which one job depends.

@@ -36,6 +36,7 @@ mod notebooks;
 mod notify;
 mod preemption;
 mod profile;
+mod reports;
 mod reservations;
 mod resources;
 mod retention;

@@ -75,6 +75,7 @@ mod telemetry;
 mod time;
 mod token;
 mod usage;
+mod usage_report;
 
 pub use application::{
     ApplicationAccess, ApplicationCredentials, ApplicationPlace, ApplicationRecord, ApplicationRole,
@@ -175,4 +176,8 @@ pub use time::{Span, Time};
 pub use token::{IssuedToken, NewToken, TokenRecord};
 pub use usage::{
     DeviceUsage, IDLE_BELOW, IDLE_STRETCH, IDLE_WARNING, RankUsage, UsageCurve, UsagePoint, UsageRecord,
+};
+pub use usage_report::{
+    UsageAmounts, UsageDay, UsageGrouping, UsageReport, UsageReportRequest, UsageReportRow, UsageSums,
+    WaitTimes, WorkAlone,
 };

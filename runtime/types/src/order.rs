@@ -141,6 +141,29 @@ impl StopReason {
         StopReason::Reclaimed,
     ];
 
+    /// Whether an attempt that ends for this reason ends through no doing of its job or its user.
+    #[must_use]
+    pub const fn is_no_fault_of_the_job(self) -> bool {
+        match self {
+            StopReason::Preempted
+            | StopReason::Reclaimed
+            | StopReason::Superseded
+            | StopReason::Orphaned
+            | StopReason::MpsFaultVictim
+            | StopReason::DeviceLost
+            | StopReason::Unenforced => true,
+            StopReason::Cancelled
+            | StopReason::Killed
+            | StopReason::ApplicationEnded
+            | StopReason::TimeLimit
+            | StopReason::Stalled
+            | StopReason::Requeued
+            | StopReason::GangBroken
+            | StopReason::MpsFault
+            | StopReason::GpuMemory => false,
+        }
+    }
+
     /// The word in JSON and in the history.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -13,7 +13,8 @@ use cohabit_types::{
     IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
     ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation,
     ObjectListing, Order, RankId, Refusal, RefusedWorker, Report, ReservationRequest, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport,
+    UsageReportRequest,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -132,6 +133,9 @@ pub trait ClientService {
     async fn write_forward(piece: ForwardPiece) -> Result<u64, Refusal>;
     /// Closes a connection, if it is open, and forgets it.
     async fn close_forward(connection: ForwardId) -> Result<(), Refusal>;
+    /// What users and projects had over some days: to admins and viewers of all, to users of themselves and
+    /// their project.
+    async fn usage_report(request: UsageReportRequest) -> Result<Box<UsageReport>, Refusal>;
 }
 
 /// Worker to head.

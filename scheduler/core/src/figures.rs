@@ -34,11 +34,13 @@ impl Transition<'_> {
         if let Some(waiting) = self.head.jobs.get(&id).and_then(|job| job.waiting()) {
             let waited = self.now.since(waiting.eligible_at);
             self.head.volatile.figures.wait.observe(waited.as_secs_f64());
+            self.account_start(id, waited);
         }
     }
 
     /// The live attempt of a job has ended.
     pub(crate) fn count_attempt(&mut self, id: JobId, ended: &EndedAttempt) {
+        self.account_attempt(id, ended);
         let user = self.head.submissions.get(&id.number).map(|submission| submission.user.clone());
         let (attempt, run) = (&ended.attempt, ended.at.since(ended.attempt.started_at).as_secs_f64());
         let counted = self.head.counted_time(attempt, ended.at);
@@ -65,6 +67,7 @@ impl Transition<'_> {
 
     /// A job has ended in this state.
     pub(crate) fn count_end(&mut self, id: JobId, state: TerminalState) {
+        self.account_end(id, state);
         if state != TerminalState::Completed {
             return;
         }
@@ -216,13 +219,17 @@ impl Head {
 
     /// Seconds on devices of each live attempt, with its user.
     fn held_now(&self, now: Time) -> impl Iterator<Item = (&str, f64)> {
-        let jobs = self.nodes.values().flat_map(|node| node.devices.iter().flat_map(|it| &it.jobs));
-        let jobs: BTreeSet<JobId> = jobs.copied().collect();
-        jobs.into_iter().filter_map(move |id| {
+        self.jobs_on_devices().into_iter().filter_map(move |id| {
             let attempt = self.jobs.get(&id)?.live_attempt()?;
             let user = &self.submissions.get(&id.number)?.user;
             Some((user.as_str(), held_devices(attempt) * self.counted_time(attempt, now)))
         })
+    }
+
+    /// The jobs that hold devices now.
+    pub(crate) fn jobs_on_devices(&self) -> BTreeSet<JobId> {
+        let jobs = self.nodes.values().flat_map(|node| node.devices.iter().flat_map(|it| &it.jobs));
+        jobs.copied().collect()
     }
 
     fn device_holders(&self) -> Vec<DeviceHolder> {
@@ -245,12 +252,12 @@ impl Head {
 }
 
 /// Devices that an attempt holds, each times its part.
-fn held_devices(attempt: &Attempt) -> f64 {
+pub(crate) fn held_devices(attempt: &Attempt) -> f64 {
     attempt.placement.parts.iter().map(|part| part.share.as_f64() * part.devices.len() as f64).sum()
 }
 
 /// In one word. A reason to stop counts before what became of the processes.
-fn how_ended(ended: &EndedAttempt) -> &'static str {
+pub(crate) fn how_ended(ended: &EndedAttempt) -> &'static str {
     match (ended.as_ref().effective_stop(), ended.attempt.first_failed_outcome()) {
         (Some(StopReason::GangBroken) | None, None) => "completed",
         (Some(StopReason::GangBroken) | None, Some(outcome)) => match outcome {
@@ -266,29 +273,11 @@ fn how_ended(ended: &EndedAttempt) -> &'static str {
 }
 
 /// Whether an attempt ended through no doing of its job or its user.
-fn is_lost(ended: &EndedAttempt) -> bool {
+pub(crate) fn is_lost(ended: &EndedAttempt) -> bool {
     match ended.as_ref().effective_stop() {
-        Some(
-            StopReason::Preempted
-            | StopReason::Reclaimed
-            | StopReason::Superseded
-            | StopReason::Orphaned
-            | StopReason::MpsFaultVictim
-            | StopReason::DeviceLost
-            | StopReason::Unenforced,
-        ) => true,
         Some(StopReason::GangBroken) | None => {
             matches!(ended.attempt.first_failed_outcome(), Some(Outcome::Lost(_)))
         }
-        Some(
-            StopReason::Cancelled
-            | StopReason::Killed
-            | StopReason::ApplicationEnded
-            | StopReason::TimeLimit
-            | StopReason::Stalled
-            | StopReason::Requeued
-            | StopReason::MpsFault
-            | StopReason::GpuMemory,
-        ) => false,
+        Some(why) => why.is_no_fault_of_the_job(),
     }
 }

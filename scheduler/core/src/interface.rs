@@ -8,6 +8,7 @@ use cohabit_types::{
     RankId, Reply, Report, Request, SharingStrategy, Span, Time, UsageRecord, WorkerKey,
 };
 
+use crate::accounting_entry::AccountingEntry;
 use crate::snapshot_part::SnapshotPart;
 
 /// What can happen to a head. Every event except reports of progress and telemetry is journaled before it is
@@ -62,6 +63,8 @@ pub enum Effect {
     RecordUsage(Box<UsageRecord>),
     /// Keep this for people who want to be told of it. A replay repeats it.
     AddToFeed(Box<FeedEvent>),
+    /// Count this in the reports on users and projects. A replay repeats it.
+    Account(Box<AccountingEntry>),
     /// Keep this part of a submission on disk, in place of an earlier one: it has left memory.
     Archive(Box<ArchivedPart>),
     /// Ask the policy for a plan; at most one request is open.

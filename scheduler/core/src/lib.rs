@@ -16,6 +16,8 @@
 
 mod account_keys;
 mod account_separation;
+mod accounting;
+mod accounting_entry;
 mod alarm;
 mod allotment;
 mod answer;
@@ -84,6 +86,9 @@ mod waiting_queue;
 mod whole_gpu;
 mod workers;
 
+pub use accounting_entry::{
+    AccountOwner, AccountingEntry, AccountingKind, AttemptAccount, LiveAccount, MeasuredTime,
+};
 pub use answer::{BriefRecords, ListPart};
 pub use dry_run::DryRunJob;
 pub use forecasts::PolicyForecasts;

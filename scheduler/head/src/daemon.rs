@@ -240,7 +240,7 @@ fn open(options: &HeadOptions) -> Result<OpenState, HeadError> {
 }
 
 /// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits, usage of GPUs, archived
-/// jobs and entries of the feed that it misses.
+/// jobs, entries of the feed and sums of reports that it misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover_and_upgrade(&path, &mut journal)?;
@@ -257,7 +257,10 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     let archived = archived.map(|part| JournalWrite::Archive(Box::new(part)));
     // And an entry of the feed.
     let told = std::mem::take(&mut recovered.told).into_iter().map(JournalWrite::Feed);
-    journal.commit(&missed.chain([misfits]).chain(usage).chain(archived).chain(told).collect::<Vec<_>>())?;
+    // What counts in reports is counted once, and rests on the usage before it.
+    let accounted = std::mem::take(&mut recovered.accounted).into_iter().map(JournalWrite::Account);
+    let writes = missed.chain([misfits]).chain(usage).chain(archived).chain(told).chain(accounted);
+    journal.commit(&writes.collect::<Vec<_>>())?;
     let ended = history.newest(MAX_TRAINING_JOBS)?;
     let (estimates, ended_runs) = (Estimates::learned_from(&ended), ended_runs(&ended));
     let past = PastObservations::read(&history, &recovered.head, solos)?;
@@ -305,6 +308,7 @@ async fn run(
             options.snapshot_every,
         ),
         history_retention: options.history_retention,
+        report_retention: options.report_retention,
         limits: options.limits.clone(),
         applications: access.applications,
     };

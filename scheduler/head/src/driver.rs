@@ -268,6 +268,7 @@ impl Driver {
             }
             Query::Shares(reply_to) => reply_to.send(head.share_report(now)),
             Query::Reservations(reply_to) => reply_to.send(head.reservations().cloned().collect()),
+            Query::LiveAccounts(reply_to) => reply_to.send(head.live_accounts()),
             Query::LiveUsage(jobs, reply_to) => reply_to.send(head.live_usage(&jobs, now)),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Brief(jobs, reply_to) => reply_to.send(reader.brief_records(&jobs)),
@@ -358,5 +359,6 @@ impl Driver {
         let archive = now - (retention + Span::from_micros(retention.as_micros() / 30));
         let feed = now - FEED_RETENTION;
         self.history.push(JournalWrite::Prune { history, archive, feed });
+        self.history.push(JournalWrite::PruneReports(now - self.parts.report_retention));
     }
 }

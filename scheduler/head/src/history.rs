@@ -7,6 +7,8 @@
 //! `archive`, `feed`). Each read opens a connection of its own (`read`), so a long query of one user never
 //! delays the head. The tables are in `journal/schema/*.sql`.
 
+mod account_days;
+mod accounting;
 mod archive;
 mod feed;
 mod misfits;
@@ -18,6 +20,8 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use account_days::{AccountDays, AppliedSlowdown, DaySpan, attempt_amounts, day_of, start_of};
+pub(crate) use accounting::{AccountedPlace, AccountingWrite, insert as account, prune as prune_accounts};
 pub(crate) use archive::{ArchivedContent, insert as archive, prune as prune_archive};
 pub(crate) use feed::{FeedPosition, FeedWrite, insert as insert_feed, prune as prune_feed, skip_numbers};
 pub(crate) use misfits::insert as insert_misfits;

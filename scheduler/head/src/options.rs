@@ -47,6 +47,8 @@ pub struct HeadOptions {
     pub snapshot_every: u64,
     /// How long the history keeps ended jobs.
     pub history_retention: Span,
+    /// How long the sums of each day are kept for reports.
+    pub report_retention: Span,
     /// Where checkpoints of jobs go.
     pub checkpoints: CheckpointOptions,
     /// What one request and one user may take.
@@ -117,6 +119,7 @@ impl HeadOptions {
             snapshot_every: 10_000,
             // A clock that was wrong for a while keeps new connections out for an hour at most.
             history_retention: Span::from_secs(365 * 86_400),
+            report_retention: Span::from_secs(730 * 86_400),
             checkpoints: CheckpointOptions::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::default(),

@@ -3,7 +3,7 @@
 //! Replay goes through [`Head::handle`], as every event does; no second code restores state. The effects are
 //! dropped: workers that join again say what runs, and clients ask again. Only what goes to the history is
 //! kept, which may have missed it: records of jobs that ended, misfits, usage of GPUs, archived jobs,
-//! and the feed.
+//! the feed, and what counts in reports.
 
 use std::num::NonZero;
 use std::ops::RangeFrom;
@@ -16,7 +16,7 @@ use cohabit_scheduler_core::{ArchivedPart, Effect, Head, MemoryMisfit, SnapshotP
 use cohabit_types::{JobRecord, Notice, Time, UsageRecord};
 
 use crate::HeadError;
-use crate::history::FeedWrite;
+use crate::history::{AccountingWrite, FeedWrite};
 use crate::journal::{EncodedPart, Journal, JournalEntry, LoadedSnapshot, PartDecodeError, SqliteJournal};
 use crate::replay_watch::{ReplayNote, ReplayNoteFile, ReplayWatch, SUSPECTED_AFTER};
 use crate::sql::{corrupt, undecodable};
@@ -44,6 +44,8 @@ pub(crate) struct RecoveredHead {
     pub(crate) archived: Vec<ArchivedPart>,
     /// What the events after the snapshot added to the feed.
     pub(crate) told: Vec<FeedWrite>,
+    /// What the events after the snapshot added to reports.
+    pub(crate) accounted: Vec<AccountingWrite>,
     /// How many events were replayed after the snapshot.
     pub(crate) replayed: u64,
 }
@@ -119,6 +121,7 @@ pub(crate) fn recover(
         usage: vec![],
         archived: vec![],
         told: vec![],
+        accounted: vec![],
         replayed: 0,
     };
     for (sequence, entry) in loaded.tail {
@@ -151,6 +154,11 @@ impl RecoveredHead {
             Effect::RecordMisfit(misfit) => self.misfits.push(misfit),
             Effect::RecordUsage(usage) => self.usage.push(*usage),
             Effect::Archive(part) => self.archived.push(*part),
+            Effect::Account(entry) => {
+                let writes =
+                    ordinals.next().map(|ordinal| AccountingWrite { place: (self.sequence, ordinal), entry });
+                self.accounted.extend(writes);
+            }
             Effect::AddToFeed(event) => {
                 let writes =
                     ordinals.next().map(|ordinal| FeedWrite { sequence: self.sequence, ordinal, event });

@@ -22,6 +22,7 @@ mod nodes;
 mod permission;
 mod privacy;
 mod rank_output;
+mod report;
 pub(crate) mod status;
 mod tokens;
 mod usage;

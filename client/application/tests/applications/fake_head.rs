@@ -14,6 +14,7 @@ use cohabit_client::types::{
     LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing,
     RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, Role, RunnerRole, RunnerWork, Share,
     ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    UsageReport, UsageReportRequest,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -555,6 +556,10 @@ impl ClientService for FakeHead {
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        not_here()
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
         not_here()
     }
 

@@ -16,7 +16,7 @@ const GROUPS: &[CommandGroup] = &[
         "Common commands",
         &[
             "demo", "up", "run", "submit", "sweep", "shell", "notebook", "list", "last", "show", "logs",
-            "explain", "wait", "cancel", "top", "nodes", "share", "web",
+            "explain", "wait", "cancel", "top", "nodes", "share", "report", "web",
         ],
     ),
     (
@@ -99,6 +99,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("reserve list", &["cohabit reserve list", "cohabit reserve list --output json"]),
     ("reserve cancel", &["cohabit reserve cancel 3"]),
     ("share apply", &["cohabit share apply share.toml --dry-run", "cohabit share apply share.toml"]),
+    (
+        "report",
+        &[
+            "cohabit report --by project,user --last 30d",
+            "cohabit report --since 2026-11-01 --until 2026-11-30 --output csv",
+        ],
+    ),
+    ("report job", &["cohabit report job 12", "cohabit report job last --output json"]),
+    ("report idle", &["cohabit report idle"]),
     ("web", &["cohabit web", "cohabit web --listen 127.0.0.1:8080"]),
     ("hold", &["cohabit hold 14", "cohabit hold --name sweep"]),
     ("release", &["cohabit release 14", "cohabit release --all"]),

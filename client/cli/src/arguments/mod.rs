@@ -22,6 +22,7 @@ mod models;
 mod notebook;
 #[cfg(feature = "notify")]
 mod notify;
+mod report;
 mod reserve;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
@@ -64,6 +65,9 @@ pub(crate) use self::models::ModelsArguments;
 pub(crate) use self::notebook::NotebookArguments;
 #[cfg(feature = "notify")]
 pub(crate) use self::notify::NotifyArguments;
+pub(crate) use self::report::{
+    ReportArguments, ReportIdleArguments, ReportJobArguments, ReportOutput, ReportSumsArguments, ReportVerb,
+};
 pub(crate) use self::reserve::{ReserveArguments, ReserveVerb};
 #[cfg(all(feature = "head", feature = "worker"))]
 pub(crate) use self::service::{ServiceArguments, ServiceDaemon, ServiceInstallArguments, ServiceVerb};
@@ -190,6 +194,8 @@ pub(crate) enum Verb {
     Share(ShareArguments),
     /// Reserve nodes for maintenance or for some users, and list or cancel reservations
     Reserve(ReserveArguments),
+    /// Report what users and projects had over some days, what a job did, or which jobs do nothing
+    Report(Box<ReportArguments>),
     /// List the slowdown models that the head has learned, or choose one
     Models(ModelsArguments),
     /// Show nodes, devices and jobs on a live screen
@@ -314,6 +320,7 @@ impl Verb {
             Verb::Code(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),
+            Verb::Report(arguments) => return arguments.format(),
             Verb::Share(arguments) => Some(arguments.display()),
             Verb::Reserve(arguments) => Some(arguments.display()),
             Verb::Doctor(arguments) => Some(&arguments.display),

@@ -43,6 +43,7 @@ mod objects;
 mod own_input;
 #[cfg(feature = "worker")]
 mod profile;
+mod report;
 mod reserve;
 mod run;
 mod selection;
@@ -111,6 +112,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Code(arguments) => block_on(code::code(arguments)),
         Verb::Nodes(arguments) => block_on(nodes::nodes(arguments)),
         Verb::Models(arguments) => block_on(models::models(arguments)),
+        Verb::Report(arguments) => block_on(report::report(*arguments)),
         Verb::Share(arguments) => block_on(share::share(arguments)),
         Verb::Reserve(arguments) => block_on(reserve::reserve(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),

@@ -42,7 +42,7 @@ pub(super) async fn show(arguments: ShowArguments) -> Result<ExitCode, CommandEr
 const MOST_AT_ONCE: usize = 256;
 
 /// What these jobs did with their GPUs, where the output tells it.
-async fn usage_of(
+pub(super) async fn usage_of(
     client: &Client,
     jobs: &[JobId],
     format: OutputFormat,

@@ -19,6 +19,7 @@ pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
 pub(crate) mod objects_table;
 pub(crate) mod plain_line;
+pub(crate) mod report;
 pub(crate) mod reservation_documents;
 pub(crate) mod reservations_table;
 pub(crate) mod share_documents;

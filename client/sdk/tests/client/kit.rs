@@ -17,7 +17,7 @@ use cohabit_client::types::{
     JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
     MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, Refusal,
     RefusalCode, RefusedWorker, ReservationRequest, Role, ShareReport, ShareTable, SubmitReceipt,
-    TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
+    TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -444,6 +444,10 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        self.unanswered(Call::Figures).await
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
         self.unanswered(Call::Figures).await
     }
 

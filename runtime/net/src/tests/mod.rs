@@ -20,7 +20,7 @@ use cohabit_types::{
     LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord,
     NodeReservation, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker, Report,
     ReservationRequest, Role, ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord, WorkerKey,
+    TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -305,6 +305,10 @@ impl ClientService for ClientHandler {
     }
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
         Err(unasked())
     }
 

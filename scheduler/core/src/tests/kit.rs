@@ -9,6 +9,7 @@ use cohabit_types::{
 };
 use uuid::Uuid;
 
+use crate::accounting_entry::AccountingEntry;
 use crate::{Config, Effect, Event, Head, HeadReader, PolicyForecasts, ViewTracker};
 
 pub(crate) struct TestHead {
@@ -26,6 +27,8 @@ pub(crate) struct TestHead {
     effects: Vec<Effect>,
     /// What was added to the feed.
     feed: Vec<FeedEvent>,
+    /// What counts in reports.
+    pub(crate) accounts: Vec<AccountingEntry>,
 }
 
 pub(crate) fn ada() -> Principal {
@@ -109,6 +112,7 @@ impl TestHead {
             slowdowns: Vec::new(),
             effects: Vec::new(),
             feed: Vec::new(),
+            accounts: Vec::new(),
         };
         let config = Config { lost_after: Span::from_secs(60), node_failures: 2, ..Config::default() };
         test.event(Event::HeadStarted(config));
@@ -130,6 +134,9 @@ impl TestHead {
         let added = self.effects.extract_if(.., |effect| matches!(effect, Effect::AddToFeed(_)));
         let event = |effect| if let Effect::AddToFeed(event) = effect { Some(*event) } else { None };
         self.feed.extend(added.filter_map(event));
+        let accounted = self.effects.extract_if(.., |effect| matches!(effect, Effect::Account(_)));
+        let entry = |effect| if let Effect::Account(entry) = effect { Some(*entry) } else { None };
+        self.accounts.extend(accounted.filter_map(entry));
         self.head.check().unwrap();
     }
 

@@ -1,6 +1,7 @@
 //! Scenarios of the head, written with the test kit in `kit`.
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")]
 
+mod accounting;
 mod allotment;
 mod application_nodes;
 mod applications;

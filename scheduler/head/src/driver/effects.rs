@@ -31,6 +31,7 @@ impl Driver {
             Effect::RecordMisfit(misfit) => self.record_misfit(misfit),
             Effect::RecordUsage(usage) => self.history.push(JournalWrite::Usage(usage)),
             Effect::AddToFeed(event) => self.add_to_feed(event),
+            Effect::Account(entry) => self.account(entry),
             Effect::Archive(part) => self.history.push(JournalWrite::Archive(part)),
             // Passed on after the batch, so that one plan covers all of it.
             Effect::Plan(request) => self.plan_request = Some(request),

@@ -117,6 +117,7 @@ impl fmt::Display for LogLine<'_, Effect> {
                 write!(f, "record that {} found no memory on {}", misfit.rank, misfit.device)
             }
             Effect::RecordUsage(usage) => write!(f, "record what {} did with a GPU", usage.rank),
+            Effect::Account(entry) => write!(f, "count for the reports of {}", entry.owner.user),
             Effect::AddToFeed(event) => write!(f, "add to the feed: {}", event.kind),
             Effect::Archive(part) => write!(f, "archive part {} of job {}", part.part, part.number),
             Effect::Plan(request) => write!(f, "request plan {}", request.0),

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use cohabit_actor::{Address, ReplyTo};
-use cohabit_scheduler_core::{BriefRecords, ListPart, PolicyForecasts, SnapshotPart};
+use cohabit_scheduler_core::{BriefRecords, ListPart, LiveAccount, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
     ContentHash, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Figures, Filter, ForwardId,
@@ -123,6 +123,8 @@ pub(crate) enum Query {
     CheckShares(Principal, Box<ShareTable>, ReplyTo<Result<(), Refusal>>),
     /// What the live attempts of these jobs have done with their GPUs.
     LiveUsage(BTreeSet<JobId>, ReplyTo<Vec<UsageRecord>>),
+    /// What the attempts that run now hold.
+    LiveAccounts(ReplyTo<Vec<LiveAccount>>),
     /// All nodes.
     Nodes(ReplyTo<Vec<NodeRecord>>),
     /// The records of those jobs whose revision is not the known one.
@@ -160,6 +162,7 @@ impl Query {
             | Query::Reservations(_)
             | Query::CheckShares(..)
             | Query::LiveUsage(..)
+            | Query::LiveAccounts(_)
             | Query::ChangedSince(..)
             | Query::Brief(..)
             | Query::Archived(..)

@@ -54,6 +54,8 @@ pub(crate) struct DriverParts {
     pub(crate) snapshots: Snapshots,
     /// How long the history keeps jobs.
     pub(crate) history_retention: Span,
+    /// How long it keeps the sums of each day.
+    pub(crate) report_retention: Span,
     /// The limits of users.
     pub(crate) limits: RequestLimits,
     /// Gives applications their secrets.

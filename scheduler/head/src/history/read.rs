@@ -9,6 +9,7 @@ use cohabit_types::{Bytes, Feed, FeedCursor, Filter, JobId, JobRecord, UsageReco
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
+use super::account_days::{self, AccountDays};
 use super::archive::{self, ArchivedContent};
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
@@ -122,6 +123,11 @@ impl HistoryReader {
     /// What ranks of these jobs that have ended did with their GPUs.
     pub(crate) fn usage(&self, jobs: &BTreeSet<JobId>) -> Result<Vec<UsageRecord>, HeadError> {
         self.read(|connection| usage::read(connection, jobs))
+    }
+
+    /// What everybody had on the days, counted from 1970, from the first to the last.
+    pub(crate) fn account_days(&self, first: u64, last: u64) -> Result<AccountDays, HeadError> {
+        self.read(|connection| account_days::read(connection, first, last))
     }
 
     /// The records among these that the history does not have.

@@ -41,6 +41,7 @@ impl Cluster {
                 | Effect::RecordMisfit(_)
                 | Effect::RecordUsage(_)
                 | Effect::AddToFeed(_)
+                | Effect::Account(_)
                 | Effect::Archive(_)
                 | Effect::Close(..) => {}
             }

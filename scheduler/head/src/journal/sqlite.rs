@@ -21,7 +21,7 @@ use super::schema::{APPLICATION, FORMAT, migrate};
 use super::store::{Journal, JournalContents, JournalEntry, JournalWrite};
 use super::sweep::{SweepProgress, sweep};
 use super::wal::check_log;
-use crate::history::FeedPosition;
+use crate::history::{AccountedPlace, FeedPosition};
 use crate::sql::{corrupt, no_json, sqlite_error, sqlite_error_of};
 use crate::{HeadError, history};
 
@@ -48,6 +48,8 @@ struct JournalPosition {
     swept: SweepProgress,
     /// How far the feed is written.
     feed: FeedPosition,
+    /// How far the sums for reports go.
+    accounted: AccountedPlace,
 }
 
 /// Whether the file was of an older format and its upgrade is not committed yet.
@@ -71,7 +73,9 @@ impl SqliteJournal {
         let upgrade = prepare(&connection, found).map_err(sqlite_error_of(path, &connection))?;
         let sequence = load::last_sequence(&connection).map_err(sqlite_error(path))?;
         let feed = FeedPosition::read(&connection).map_err(sqlite_error(path))?;
-        let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Partial, feed };
+        let accounted = AccountedPlace::read(&connection).map_err(sqlite_error(path))?;
+        let swept = SweepProgress::Partial;
+        let written = JournalPosition { sequence, snapshot: None, swept, feed, accounted };
         Ok(SqliteJournal { path: path.to_owned(), connection, written, upgrade })
     }
 
@@ -154,6 +158,8 @@ fn apply(
         JournalWrite::Usage(record) => history::insert_usage(transaction, record),
         JournalWrite::Archive(part) => history::archive(transaction, part),
         JournalWrite::Feed(write) => history::insert_feed(transaction, write, &mut written.feed),
+        JournalWrite::Account(write) => history::account(transaction, write, &mut written.accounted),
+        JournalWrite::PruneReports(before) => history::prune_accounts(transaction, *before),
         JournalWrite::SkipFeedNumbers(numbers) => {
             history::skip_numbers(transaction, *numbers, &mut written.feed)
         }

@@ -7,7 +7,7 @@ use cohabit_types::{ColocationSample, JobRecord, Time, UsageRecord};
 
 use super::encoded_part::EncodedPart;
 use crate::HeadError;
-use crate::history::FeedWrite;
+use crate::history::{AccountingWrite, FeedWrite};
 
 /// A durable store of the events of a head.
 pub(crate) trait Journal: Send {
@@ -53,6 +53,8 @@ pub(crate) enum JournalWrite {
     Archive(Box<ArchivedPart>),
     /// An entry of the feed. One that is there already stays as it is.
     Feed(FeedWrite),
+    /// Something that counts in reports. What was counted already counts no second time.
+    Account(AccountingWrite),
     /// Leaves out so many numbers of the feed.
     SkipFeedNumbers(u64),
     /// Removes what is old.
@@ -64,6 +66,8 @@ pub(crate) enum JournalWrite {
         /// Entries of the feed before this time.
         feed: Time,
     },
+    /// Removes the sums for reports of days before this time.
+    PruneReports(Time),
 }
 
 /// An event and its time.

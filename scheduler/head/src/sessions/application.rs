@@ -15,7 +15,7 @@ use cohabit_types::{
     JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
     MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
     RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor, UsageRecord,
+    TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 
 use tokio::time::Instant;
@@ -266,6 +266,10 @@ impl ClientService for ApplicationSession {
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
         self.refusal("see figures of the cluster")
+    }
+
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
+        self.refusal("see reports on users and projects")
     }
 
     async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {

@@ -17,7 +17,7 @@ use cohabit_types::{
     JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
     NewToken, NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode,
     RefusedWorker, Request, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord,
+    TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -262,6 +262,14 @@ impl ClientService for ClientSession {
 
     async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
         Ok(Box::new(self.visible_figures().await?))
+    }
+
+    async fn usage_report(
+        self,
+        _: Context,
+        request: UsageReportRequest,
+    ) -> Result<Box<UsageReport>, Refusal> {
+        Ok(Box::new(self.visible_report(request).await?))
     }
 
     async fn usage(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {

@@ -14,7 +14,7 @@ use cohabit_types::{
     JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
     NewToken, NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode,
     RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
-    UpdateCursor, UsageRecord,
+    UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 
 use super::client::ClientSession;
@@ -165,6 +165,14 @@ impl ClientService for ViewerSession {
 
     async fn figures(self, context: Context) -> Result<Box<Figures>, Refusal> {
         self.0.figures(context).await
+    }
+
+    async fn usage_report(
+        self,
+        context: Context,
+        request: UsageReportRequest,
+    ) -> Result<Box<UsageReport>, Refusal> {
+        self.0.usage_report(context, request).await
     }
 
     async fn usage(self, context: Context, jobs: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {

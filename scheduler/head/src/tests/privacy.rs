@@ -7,11 +7,13 @@ use cohabit_types::{
     DrainRequest, ExecId, ExecRead, ExecRequest, Filter, FollowMode, ForwardId, ForwardPiece, ForwardPurpose,
     ForwardRead, ForwardRequest, GpuRequest, InputPiece, JobChange, JobId, JobRef, JobRevision, JobSettings,
     JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData,
-    Progress, RankId, RefusalCode, Report, Role, Share, Span, UpdateCursor,
+    Progress, RankId, RefusalCode, Report, Role, Share, Span, Time, UpdateCursor, UsageGrouping,
+    UsageReportRequest,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
 
+use crate::clock::wall_clock;
 use crate::test_kit::cluster::{TestClient, TestHead, TestWorker, within};
 use crate::test_kit::spec;
 
@@ -116,6 +118,13 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::ReadMetrics { rank },
         Question::Figures {},
         Question::Usage { jobs: vec![job] },
+        Question::UsageReport {
+            request: UsageReportRequest {
+                since: wall_clock(),
+                until: Time::NEVER,
+                by: UsageGrouping::ProjectAndUser,
+            },
+        },
         Question::Shares {},
         Question::ApplyShares { table: Box::default(), dry_run: false },
         Question::Reserve { request: Box::default() },
@@ -210,6 +219,7 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::WriteForward { piece } => text(head.write_forward(long, piece)).await,
         Question::CloseForward { connection } => text(head.close_forward(long, connection)).await,
         Question::Figures {} => text(head.figures(long)).await,
+        Question::UsageReport { request } => text(head.usage_report(long, request)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,
         Question::Shares {} => text(head.shares(long)).await,
         Question::ApplyShares { table, dry_run } => text(head.apply_shares(long, table, dry_run)).await,

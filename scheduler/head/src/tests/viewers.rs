@@ -23,6 +23,7 @@ fn is_allowed(question: &Question) -> bool {
         | Question::Nodes {}
         | Question::Figures {}
         | Question::Usage { .. }
+        | Question::UsageReport { .. }
         | Question::Shares {}
         | Question::Reservations {}
         | Question::HeadProblems {}

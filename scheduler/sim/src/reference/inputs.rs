@@ -161,6 +161,7 @@ fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
         | Effect::RecordMisfit(_)
         | Effect::RecordUsage(_)
         | Effect::AddToFeed(_)
+        | Effect::Account(_)
         | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => None,
@@ -185,6 +186,7 @@ fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
         | Effect::RecordMisfit(_)
         | Effect::RecordUsage(_)
         | Effect::AddToFeed(_)
+        | Effect::Account(_)
         | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => Vec::new(),

@@ -206,6 +206,7 @@ const fn published(effect: &Effect) -> Option<JobId> {
         | Effect::RecordMisfit(_)
         | Effect::RecordUsage(_)
         | Effect::AddToFeed(_)
+        | Effect::Account(_)
         | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => None,

@@ -229,7 +229,7 @@ impl World<'_> {
                 self.set_interference(knowledge);
             }
             // The head host has put it into the archive; nobody follows the feed of a simulation.
-            Effect::Archive(_) | Effect::AddToFeed(_) | Effect::RecordUsage(_) => {}
+            Effect::Archive(_) | Effect::AddToFeed(_) | Effect::RecordUsage(_) | Effect::Account(_) => {}
             Effect::Plan(request_id) => self.plan(request_id)?,
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {

@@ -50,6 +50,9 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         history_retention: settings
             .checked(SettingKey::HistoryRetention, values::parse_duration)?
             .unwrap_or(usual.history_retention),
+        report_retention: settings
+            .checked(SettingKey::ReportRetention, values::parse_duration)?
+            .unwrap_or(usual.report_retention),
         checkpoints: checkpoints(settings, usual.checkpoints)?,
         limits: limits(settings, usual.limits)?,
         private_data: settings.checked(SettingKey::PrivateData, str::parse)?.unwrap_or(usual.private_data),

@@ -86,3 +86,45 @@ CREATE TABLE archive (
     PRIMARY KEY (number, part)
 ) STRICT;
 CREATE INDEX archive_by_end ON archive (ended_at_us);
+
+-- Sums for reports: what a user of a project had on a day, in seconds on GPUs times the part that was held. They stay when the
+-- jobs that they are the sums of are gone. `meta` has under 'accounted' the event up to which they go.
+CREATE TABLE account_days (
+    day          INTEGER NOT NULL,          -- since 1970, UTC
+    project      TEXT NOT NULL,             -- that of the user at that time; their own name if they were in none
+    user         TEXT NOT NULL,
+    held_s       REAL NOT NULL,
+    measured_s   REAL NOT NULL,             -- the part of it that was measured; the rest is unknown
+    busy_s       REAL NOT NULL,             -- utilisation over the measured time
+    idle_s       REAL NOT NULL,             -- in pauses of ten minutes or more
+    lost_s       REAL NOT NULL,             -- by attempts that ended through no doing of their own
+    exclusive_s  REAL NOT NULL,             -- what the same work takes alone: of jobs that had their GPUs alone,
+    compared_s   REAL NOT NULL,             -- of jobs whose slowdown was measured,
+    predicted_s  REAL NOT NULL,             -- of jobs whose slowdown was predicted
+    unknown_s    REAL NOT NULL,             -- held by jobs whose slowdown is not known
+    wait_s       REAL NOT NULL,             -- the sum of what is counted below
+    PRIMARY KEY (day, project, user)
+) STRICT, WITHOUT ROWID;
+
+-- Counts of the same days: jobs that ended (kind 'job', by state), attempts that ended ('attempt', by how), and attempts that
+-- started ('wait', by the bucket of how long they had waited: 0 below a second, n from 1.1^(n-1) to 1.1^n seconds).
+CREATE TABLE account_counts (
+    day     INTEGER NOT NULL,
+    project TEXT NOT NULL,
+    user    TEXT NOT NULL,
+    kind    TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    count   INTEGER NOT NULL,
+    PRIMARY KEY (day, project, user, kind, key)
+) STRICT, WITHOUT ROWID;
+
+-- What was before: attempts of jobs in the history. How long they waited is not known. Events up to here count no more.
+INSERT INTO account_days
+SELECT attempts.ended_at_us / 86400000000, user, user, sum(attempts.runtime_s * attempts.gpus), 0, 0, 0,
+       sum(iif(attempts.stopped IN ('preempted', 'superseded', 'orphaned', 'mps_fault_victim', 'device_lost',
+           'unenforced'), attempts.runtime_s * attempts.gpus, 0)), 0, 0, 0, sum(attempts.runtime_s * attempts.gpus), 0
+FROM attempts JOIN jobs ON job = id WHERE members IS NULL AND attempts.ended_at_us IS NOT NULL
+GROUP BY 1, 2;
+INSERT INTO account_counts
+SELECT ended_at_us / 86400000000, user, user, 'job', state, count(*) FROM jobs WHERE members IS NULL GROUP BY 1, 2, 5;
+INSERT INTO meta SELECT 'accounted', max(sequence) || ':4294967295' FROM events HAVING count(*) > 0;
