@@ -10,11 +10,11 @@ use cohabit_client::types::{
     DrainRequest, DryRun, Entrypoint, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
     FeedCursor, Figures, Filter, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
     ForwardRequest, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobState, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest,
-    LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing,
-    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, Role, RunnerRole, RunnerWork, Share,
-    ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord,
-    UsageReport, UsageReportRequest,
+    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, Refusal,
+    RefusalCode, RefusedWorker, ReservationRequest, Role, RunnerRole, RunnerWork, Share, ShareReport,
+    ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord, UsageReport,
+    UsageReportRequest,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;
 use tokio::sync::watch;
 
-use crate::fake_jobs::{FakeJob, Jobs, Places};
+use crate::fake_jobs::{FakeJob, Jobs, Places, invalid};
 
 /// A head with one node or two.
 #[derive(Clone)]
@@ -267,12 +267,11 @@ impl FakeHead {
     }
 }
 
-fn not_here<T>() -> Result<T, Refusal> {
-    Err(Refusal::new(RefusalCode::Invalid, "the fake head knows applications only"))
-}
+/// The result of a call.
+type Answer<T> = Result<T, Refusal>;
 
-fn invalid<T>(result: Result<T, impl ToString>) -> Result<T, Refusal> {
-    result.map_err(|error| Refusal::new(RefusalCode::Invalid, error.to_string()))
+fn not_here<T>() -> Answer<T> {
+    Err(Refusal::new(RefusalCode::Invalid, "the fake head knows applications only"))
 }
 
 impl FakeHead {
@@ -358,12 +357,7 @@ impl FakeHead {
 }
 
 impl ClientService for FakeHead {
-    async fn submit(
-        self,
-        _: Context,
-        spec: Box<JobSpec>,
-        key: Option<String>,
-    ) -> Result<SubmitReceipt, Refusal> {
+    async fn submit(self, _: Context, spec: Box<JobSpec>, key: Option<String>) -> Answer<SubmitReceipt> {
         Ok(SubmitReceipt { job: self.submit_once(*spec, key)?, members: 1, notes: Vec::new() })
     }
 
@@ -372,57 +366,57 @@ impl ClientService for FakeHead {
         _: Context,
         change: JobChange,
         jobs: Vec<JobId>,
-    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+    ) -> Answer<Vec<(JobId, ChangeResult)>> {
         let results = jobs.into_iter().map(|job| (job, self.change(change, job))).collect();
         self.tell();
         Ok(results)
     }
 
-    async fn applications(self, _: Context, _: ApplicationOwner) -> Result<Vec<ApplicationRecord>, Refusal> {
+    async fn applications(self, _: Context, _: ApplicationOwner) -> Answer<Vec<ApplicationRecord>> {
         Ok(self.live_applications())
     }
 
-    async fn actors(self, _: Context, _: JobId) -> Result<ActorListing, Refusal> {
+    async fn actors(self, _: Context, _: JobId) -> Answer<ActorListing> {
         not_here()
     }
 
-    async fn tasks(self, _: Context, _: JobId) -> Result<TaskListing, Refusal> {
+    async fn tasks(self, _: Context, _: JobId) -> Answer<TaskListing> {
         not_here()
     }
 
-    async fn objects(self, _: Context, _: JobId) -> Result<ObjectListing, Refusal> {
+    async fn objects(self, _: Context, _: JobId) -> Answer<ObjectListing> {
         not_here()
     }
 
     /// Nobody looks at its applications.
-    async fn questions(self, _: Context) -> Result<Vec<ApplicationQuestion>, Refusal> {
+    async fn questions(self, _: Context) -> Answer<Vec<ApplicationQuestion>> {
         std::future::pending().await
     }
 
-    async fn answer_question(self, _: Context, _: u64, _: Box<ApplicationAnswer>) -> Result<(), Refusal> {
+    async fn answer_question(self, _: Context, _: u64, _: Box<ApplicationAnswer>) -> Answer<()> {
         not_here()
     }
 
-    async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
+    async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Answer<Vec<ContentHash>> {
         Ok(self.0.content.missing(&files))
     }
 
-    async fn put_content(self, _: Context, pieces: Vec<ContentPiece>) -> Result<Vec<u64>, Refusal> {
+    async fn put_content(self, _: Context, pieces: Vec<ContentPiece>) -> Answer<Vec<u64>> {
         invalid(self.0.content.put(&pieces))
     }
 
-    async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
+    async fn list(self, _: Context, filter: Filter) -> Answer<ListPage> {
         let after = filter.after.unwrap_or(JobId::new(0));
         let later: Vec<JobId> =
             self.jobs().range(after..).map(|(id, _)| *id).filter(|id| *id > after).collect();
         Ok(ListPage { jobs: self.records(&later), more: false })
     }
 
-    async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+    async fn show(self, _: Context, jobs: Vec<JobId>) -> Answer<Vec<JobRecord>> {
         Ok(self.records(&jobs))
     }
 
-    async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+    async fn watch(self, _: Context, known: Vec<JobRevision>) -> Answer<Vec<JobRecord>> {
         let changed = |jobs: &Jobs| {
             let news = known.iter().filter_map(|known| {
                 let record = &jobs.get(&known.job)?.record;
@@ -433,7 +427,7 @@ impl ClientService for FakeHead {
         Ok(self.until(changed).await)
     }
 
-    async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+    async fn read_log(self, _: Context, request: LogRequest) -> Answer<LogChunk> {
         let (LogPosition::Start | LogPosition::At(_)) = request.from else { return not_here() };
         let from = if let LogPosition::At(from) = request.from { from as usize } else { 0 };
         let id = request.rank.attempt.job;
@@ -455,156 +449,151 @@ impl ClientService for FakeHead {
         _: Context,
         _: JobSettings,
         _: Vec<JobId>,
-    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+    ) -> Answer<Vec<(JobId, ChangeResult)>> {
         not_here()
     }
 
-    async fn drain_node(self, _: Context, _: DrainRequest) -> Result<String, Refusal> {
+    async fn drain_node(self, _: Context, _: DrainRequest) -> Answer<String> {
         not_here()
     }
 
-    async fn resume_node(self, _: Context, _: String) -> Result<String, Refusal> {
+    async fn resume_node(self, _: Context, _: String) -> Answer<String> {
         not_here()
     }
 
-    async fn unbind_node(self, _: Context, _: String) -> Result<String, Refusal> {
+    async fn unbind_node(self, _: Context, _: String) -> Answer<String> {
         not_here()
     }
 
-    async fn refused_workers(self, _: Context) -> Result<Vec<RefusedWorker>, Refusal> {
+    async fn refused_workers(self, _: Context) -> Answer<Vec<RefusedWorker>> {
         not_here()
     }
 
-    async fn resolve(self, _: Context, _: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+    async fn resolve(self, _: Context, _: Vec<JobRef>) -> Answer<Vec<JobId>> {
         not_here()
     }
 
-    async fn read_code(self, _: Context, _: CodeRequest) -> Result<ContentPiece, Refusal> {
+    async fn read_code(self, _: Context, _: CodeRequest) -> Answer<ContentPiece> {
         not_here()
     }
 
-    async fn explain(self, _: Context, _: JobId) -> Result<Explanation, Refusal> {
+    async fn explain(self, _: Context, _: JobId) -> Answer<Explanation> {
         not_here()
     }
 
-    async fn dry_run(self, _: Context, _: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
+    async fn dry_run(self, _: Context, _: Box<JobSpec>) -> Answer<Box<DryRun>> {
         not_here()
     }
 
-    async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
+    async fn nodes(self, _: Context) -> Answer<Vec<NodeRecord>> {
         not_here()
     }
 
-    async fn create_token(self, _: Context, _: NewToken) -> Result<IssuedToken, Refusal> {
+    async fn create_token(self, _: Context, _: NewToken) -> Answer<IssuedToken> {
         not_here()
     }
 
-    async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
+    async fn list_tokens(self, _: Context) -> Answer<Vec<TokenRecord>> {
         not_here()
     }
 
-    async fn revoke_token(self, _: Context, _: String) -> Result<(), Refusal> {
+    async fn revoke_token(self, _: Context, _: String) -> Answer<()> {
         not_here()
     }
 
-    async fn list_models(self, _: Context) -> Result<Models, Refusal> {
+    async fn list_models(self, _: Context) -> Answer<Models> {
         not_here()
     }
 
-    async fn choose_model(self, _: Context, _: ModelChoice) -> Result<Models, Refusal> {
+    async fn choose_model(self, _: Context, _: ModelChoice) -> Answer<Models> {
         not_here()
     }
 
-    async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
+    async fn own_token(self, _: Context) -> Answer<TokenRecord> {
         not_here()
     }
 
-    async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
+    async fn head_status(self, _: Context) -> Answer<HeadStatus> {
         not_here()
     }
 
-    async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+    async fn head_problems(self, _: Context) -> Answer<Vec<String>> {
         not_here()
     }
 
-    async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Result<JobUpdates, Refusal> {
+    async fn job_updates(self, _: Context, _: Option<UpdateCursor>) -> Answer<JobUpdates> {
         not_here()
     }
 
-    async fn feed(self, _: Context, _: Option<FeedCursor>) -> Result<Feed, Refusal> {
+    async fn feed(self, _: Context, _: Option<FeedCursor>) -> Answer<Feed> {
         not_here()
     }
 
-    async fn shares(self, _: Context) -> Result<Box<ShareReport>, Refusal> {
+    async fn shares(self, _: Context) -> Answer<Box<ShareReport>> {
         not_here()
     }
 
-    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Result<(), Refusal> {
+    async fn apply_shares(self, _: Context, _: Box<ShareTable>, _: bool) -> Answer<()> {
         not_here()
     }
 
-    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Result<Box<NodeReservation>, Refusal> {
+    async fn reserve(self, _: Context, _: Box<ReservationRequest>) -> Answer<Box<NodeReservation>> {
         not_here()
     }
 
-    async fn cancel_reservation(self, _: Context, _: u64) -> Result<Box<NodeReservation>, Refusal> {
+    async fn cancel_reservation(self, _: Context, _: u64) -> Answer<Box<NodeReservation>> {
         not_here()
     }
 
-    async fn reservations(self, _: Context) -> Result<Vec<NodeReservation>, Refusal> {
+    async fn reservations(self, _: Context) -> Answer<Vec<NodeReservation>> {
         not_here()
     }
 
-    async fn figures(self, _: Context) -> Result<Box<Figures>, Refusal> {
+    async fn figures(self, _: Context) -> Answer<Box<Figures>> {
         not_here()
     }
 
-    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Result<Box<UsageReport>, Refusal> {
+    async fn usage_report(self, _: Context, _: UsageReportRequest) -> Answer<Box<UsageReport>> {
         not_here()
     }
 
-    async fn usage(self, _: Context, _: Vec<JobId>) -> Result<Vec<UsageRecord>, Refusal> {
+    async fn usage(self, _: Context, _: Vec<JobId>) -> Answer<Vec<UsageRecord>> {
         not_here()
     }
 
-    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Result<(), Refusal> {
+    async fn start_exec(self, _: Context, _: Box<ExecRequest>) -> Answer<()> {
         not_here()
     }
 
-    async fn read_exec(self, _: Context, _: ExecRead) -> Result<ExecOutput, Refusal> {
+    async fn read_exec(self, _: Context, _: ExecRead) -> Answer<ExecOutput> {
         not_here()
     }
 
-    async fn end_exec(self, _: Context, _: ExecId) -> Result<(), Refusal> {
+    async fn end_exec(self, _: Context, _: ExecId) -> Answer<()> {
         not_here()
     }
 
-    async fn open_forward(self, _: Context, _: ForwardRequest) -> Result<(), Refusal> {
+    async fn open_forward(self, _: Context, _: ForwardRequest) -> Answer<()> {
         not_here()
     }
 
-    async fn read_forward(self, _: Context, _: ForwardRead) -> Result<ForwardOutput, Refusal> {
+    async fn read_forward(self, _: Context, _: ForwardRead) -> Answer<ForwardOutput> {
         not_here()
     }
 
-    async fn write_forward(self, _: Context, _: ForwardPiece) -> Result<u64, Refusal> {
+    async fn write_forward(self, _: Context, _: ForwardPiece) -> Answer<u64> {
         not_here()
     }
 
-    async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+    async fn close_forward(self, _: Context, _: ForwardId) -> Answer<()> {
         not_here()
     }
 
-    async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
+    async fn write_input(self, _: Context, _: InputPiece) -> Answer<u64> {
         not_here()
     }
 
-    async fn read_metrics(self, _: Context, _: RankId) -> Result<MetricSeries, Refusal> {
+    async fn read_metrics(self, _: Context, _: RankId) -> Answer<MetricSeries> {
         not_here()
     }
-}
-
-/// The state in which a job ended, with its exit code.
-pub(crate) fn end_of(record: &JobRecord) -> (JobState, Option<i32>) {
-    (record.state, record.shell_code())
 }

@@ -9,8 +9,8 @@ use std::process::{ExitStatus, Stdio};
 
 use cohabit_client::types::{
     ApplicationAccess, ApplicationCredentials, ApplicationRole, ApplicationSecret, AttemptId, AttemptRecord,
-    Entrypoint, JobId, JobLabels, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Rendezvous,
-    RunnerRole, Signal, Time,
+    Entrypoint, JobId, JobLabels, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Refusal,
+    RefusalCode, Rendezvous, RunnerRole, Signal, Time,
 };
 use nix::sys::signal::{Signal as Kill, kill};
 use nix::unistd::Pid;
@@ -268,3 +268,13 @@ fn document(access: &ApplicationAccess) -> File {
 
 /// All jobs by their ids.
 pub(crate) type Jobs = BTreeMap<JobId, FakeJob>;
+
+/// The state in which a job ended, with its exit code.
+pub(crate) fn end_of(record: &JobRecord) -> (JobState, Option<i32>) {
+    (record.state, record.shell_code())
+}
+
+/// An error of a library, as a client hears it.
+pub(crate) fn invalid<T>(result: Result<T, impl ToString>) -> Result<T, Refusal> {
+    result.map_err(|error| Refusal::new(RefusalCode::Invalid, error.to_string()))
+}

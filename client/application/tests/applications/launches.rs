@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::fake_head::{FakeHead, end_of};
+use crate::fake_head::FakeHead;
+use crate::fake_jobs::end_of;
 use crate::program;
 
 /// The program with what it needs to reach the head.

@@ -2,7 +2,8 @@
 
 use cohabit_client::types::{JobId, JobState};
 
-use crate::fake_head::{FakeHead, end_of};
+use crate::fake_head::FakeHead;
+use crate::fake_jobs::end_of;
 use crate::program;
 
 /// Plays a scenario, which has to end well, with all that it started.

@@ -2,7 +2,8 @@
 
 use cohabit_client::types::{JobId, JobRecord, JobState};
 
-use crate::fake_head::{FakeHead, end_of};
+use crate::fake_head::FakeHead;
+use crate::fake_jobs::end_of;
 use crate::program;
 use crate::scenarios::{play, play_on, show};
 

@@ -52,5 +52,5 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
 }
 
 fn reserved(reservation: &NodeReservation, zone: &TimeZone) -> String {
-    format!("reservation {} of {}\n", reservation.number, reservation_line(reservation, zone))
+    format!("reservation {}: {}\n", reservation.number, reservation_line(reservation, zone))
 }

@@ -18,7 +18,7 @@ pub(super) async fn reserve(arguments: ReserveArguments) -> Result<ExitCode, Com
         Some(ReserveVerb::List(_)) => list(&arguments).await,
         Some(ReserveVerb::Cancel(cancel)) => {
             let cancelled = connect(arguments.connection()).await?.cancel_reservation(cancel.number).await?;
-            print_one(&cancelled, "is cancelled: ", arguments.display().output)
+            print_one(&cancelled, " is cancelled", arguments.display().output)
         }
     }
 }
@@ -68,7 +68,7 @@ fn print_one(
         OutputFormat::Quiet => output::print_text(&reservation.number.to_string())?,
         OutputFormat::Table | OutputFormat::Wide => {
             let line = reservation_line(reservation, &TimeZone::system());
-            output::print_text(&format!("Reservation {} {what}{line}", reservation.number))?;
+            output::print_text(&format!("Reservation {}{what}: {line}", reservation.number))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -24,15 +24,19 @@ pub(crate) fn reservations_table(
     table::text(&table)
 }
 
-/// `gpu1, gpu2: maintenance from 18:00 until 22:00 (new disks)`.
+/// `maintenance of gpu1, gpu2 from 18:00 until 22:00 (new disks)`.
 pub(crate) fn reservation_line(reservation: &NodeReservation, zone: &TimeZone) -> String {
     let until = match reservation.until {
         None => "until it is cancelled".to_owned(),
         Some(until) => format!("until {}", local_time(until, zone)),
     };
     let reason = reservation.reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-    let (nodes, whose) = (nodes(reservation), whose(reservation));
-    let line = format!("{nodes}: {whose} from {} {until}{reason}", local_time(reservation.from, zone));
+    let nodes = nodes(reservation);
+    let what = match reservation.admits.is_maintenance() {
+        true => format!("maintenance of {nodes}"),
+        false => format!("{nodes} for {}", whose(reservation)),
+    };
+    let line = format!("{what} from {} {until}{reason}", local_time(reservation.from, zone));
     printable_line(&line).into_owned()
 }
 

@@ -118,22 +118,24 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
         Question::ReadMetrics { rank },
         Question::Figures {},
         Question::Usage { jobs: vec![job] },
-        Question::UsageReport {
-            request: UsageReportRequest {
-                since: wall_clock(),
-                until: Time::NEVER,
-                by: UsageGrouping::ProjectAndUser,
-            },
-        },
+    ];
+    questions.extend(share_questions());
+    questions.extend(input_questions(rank));
+    questions.extend(forward_questions(rank));
+    questions
+}
+
+/// Those about who has which part of the cluster, and had.
+fn share_questions() -> [Question; 6] {
+    let by = UsageGrouping::ProjectAndUser;
+    [
+        Question::UsageReport { request: UsageReportRequest { since: wall_clock(), until: Time::NEVER, by } },
         Question::Shares {},
         Question::ApplyShares { table: Box::default(), dry_run: false },
         Question::Reserve { request: Box::default() },
         Question::CancelReservation { number: 1 },
         Question::Reservations {},
-    ];
-    questions.extend(input_questions(rank));
-    questions.extend(forward_questions(rank));
-    questions
+    ]
 }
 
 /// Those about what is typed into a rank, and about further processes beside it.

@@ -56,7 +56,7 @@ impl JobReport {
     pub(crate) fn new(record: &JobRecord, usage: &[UsageRecord], now: Time) -> JobReport {
         let usage: Vec<&UsageRecord> = usage.iter().filter(|it| it.rank.attempt.job == record.id).collect();
         let seconds = |part: fn(&UsageRecord) -> Span| {
-            usage.iter().map(|it| it.share.as_f64() * part(it).as_secs_f64()).sum::<f64>()
+            total(usage.iter().map(|it| it.share.as_f64() * part(it).as_secs_f64()))
         };
         let ran = |attempt: &AttemptRecord| attempt.ended_at.unwrap_or(now).since(attempt.started_at);
         let held = |attempt: &AttemptRecord| {
@@ -79,12 +79,12 @@ impl JobReport {
             latest: record.latest().map_or(Span::ZERO, ran),
             completed: record.state == JobState::Completed,
             time_limit: record.time_limit,
-            held: record.attempts.iter().map(held).sum(),
+            held: total(record.attempts.iter().map(held)),
             measured: seconds(|it| it.usage.measured),
             busy: seconds(|it| it.usage.busy),
             idle: seconds(|it| it.usage.idle),
             lost_attempts: lost().count(),
-            lost: lost().map(held).sum(),
+            lost: total(lost().map(held)),
             has_checkpoint: record.labels.checkpoint.is_some(),
             memory: memory_use(record, &usage),
             whole_gpus: whole.then(|| demand.nodes.saturating_mul(demand.devices())),
@@ -100,6 +100,11 @@ impl JobReport {
     pub(super) fn efficiency(&self) -> Option<f64> {
         (self.measured > 0.0).then(|| self.busy / self.measured)
     }
+}
+
+/// The sum from 0.0 on: `sum` makes -0.0 of nothing, which people would read.
+fn total(amounts: impl Iterator<Item = f64>) -> f64 {
+    amounts.fold(0.0, |sum, amount| sum + amount)
 }
 
 fn memory_use(record: &JobRecord, usage: &[&UsageRecord]) -> Option<MemoryUse> {
