@@ -22,5 +22,5 @@ pub mod simulate;
 #[cfg(feature = "simulate")]
 pub mod usage_page;
 
-#[cfg(feature = "simulate")]
+#[cfg(any(feature = "simulate", feature = "predict"))]
 pub use output_file::OutputFile;
