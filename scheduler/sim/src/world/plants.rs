@@ -7,6 +7,7 @@ use cohabit_types::{
     Report, RunOrder, Share, Span, WorkerKey,
 };
 use cohabit_worker_core::WorkerEvent;
+use serde_json::Value;
 
 use super::World;
 use crate::failure::SimFailure;
@@ -89,7 +90,7 @@ impl World<'_> {
                 used.for_each(|(_, used)| used["held"] = (used["held"].as_u64().unwrap_or(0) + 1_000).into());
             }),
             Some(PlantedBug::ForgottenReservation) => self.head.edit(|head, _| {
-                if let Some(reservations) = head["reservations"].as_object_mut() {
+                if let Some(reservations) = head.get_mut("reservations").and_then(Value::as_object_mut) {
                     reservations.insert("known".into(), serde_json::Map::new().into());
                 }
             }),
