@@ -6,6 +6,7 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cohabit_actor::blocking;
 use cohabit_host::rank_directory::RankDirectory;
@@ -69,7 +70,7 @@ impl Terminal {
         let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(directory.terminal().sizes())?;
         // Like that of a pipe, its end is written to as far as there is room.
         let keys = pipe::Sender::from_owned_fd_unchecked(self.master.try_clone()?)?;
-        let news = Notify::new();
+        let news = TypedNews::default();
         // Sizes are taken while keys wait for the rank to read them.
         tokio::select! {
             ended = take_sizes(&pipe, &self.master, &news) => ended,
@@ -78,24 +79,32 @@ impl Terminal {
     }
 }
 
+/// What came through the pipe and was not looked at yet.
+#[derive(Debug, Default)]
+struct TypedNews {
+    came: Notify,
+    /// Whether the terminal has another size.
+    resized: AtomicBool,
+}
+
 fn winsize(size: TerminalSize) -> Winsize {
     Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 /// Gives the terminal each size that comes through the pipe, and notifies of keys.
-async fn take_sizes(pipe: &pipe::Receiver, master: &OwnedFd, news: &Notify) -> io::Result<()> {
+async fn take_sizes(pipe: &pipe::Receiver, master: &OwnedFd, news: &TypedNews) -> io::Result<()> {
     loop {
         pipe.readable().await?;
         let mut message = [0; SIZE_MESSAGE];
         match pipe.try_read(&mut message) {
             Ok(SIZE_MESSAGE) => {
                 let size = winsize(size_in(message));
-                // The kernel signals the rank only if this is another size. A client without a window has
-                // none.
-                if size.ws_row > 0 && size.ws_col > 0 {
+                // A client without a window has none. The kernel signals the rank of another size.
+                if size.ws_row > 0 && size.ws_col > 0 && size != tcgetwinsize(master)? {
                     tcsetwinsize(master, size)?;
+                    news.resized.store(true, Ordering::Relaxed);
                 }
-                news.notify_one();
+                news.came.notify_one();
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -108,10 +117,11 @@ async fn write_keys(
     directory: &RankDirectory,
     master: &OwnedFd,
     mut typed: pipe::Sender,
-    news: &Notify,
+    news: &TypedNews,
 ) -> io::Result<()> {
     let (mut reader, mut is_first) = (KeyReader::default(), true);
     loop {
+        let was_resized = news.resized.swap(false, Ordering::Relaxed);
         let terminal = directory.terminal();
         let (back, keys) = blocking(move || {
             let keys = reader.read(&terminal);
@@ -120,7 +130,8 @@ async fn write_keys(
         .await;
         reader = back;
         let TypedKeys { bytes, arrived } = keys?;
-        if arrived > 0 && !std::mem::take(&mut is_first) {
+        // A program that is signalled once more while it reads a key may lose the key: less does.
+        if arrived > 0 && !std::mem::take(&mut is_first) && !was_resized {
             redraw(master)?;
         }
         match typed.write_all(&bytes).await {
@@ -129,7 +140,7 @@ async fn write_keys(
             written => written?,
         }
         if bytes.is_empty() {
-            news.notified().await;
+            news.came.notified().await;
         }
     }
 }
