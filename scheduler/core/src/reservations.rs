@@ -117,7 +117,10 @@ impl Head {
         if !self.eligible.contains(&id) {
             return Vec::new();
         }
-        let closed = self.reservations().filter(|it| !self.admits(&it.admits, &submission.user));
+        let leaves_within = self.reservation_terms(submission).leaves_within;
+        let may_run_into = |it: &NodeReservation| leaves_within.is_none_or(|span| now + span > it.from);
+        let closed =
+            self.reservations().filter(|it| !self.admits(&it.admits, &submission.user) && may_run_into(it));
         let sentence = |it: &NodeReservation| {
             let what = if it.admits.is_maintenance() { "maintenance" } else { "for others" };
             let reason = it.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));

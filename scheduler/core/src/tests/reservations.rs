@@ -91,6 +91,17 @@ fn a_job_that_would_run_into_maintenance_waits_and_a_shorter_one_starts() {
 }
 
 #[test]
+fn a_waiting_job_that_leaves_in_time_is_not_told_of_a_reservation() {
+    let mut test = TestHead::with_devices(1);
+    let request = maintenance(&test, HOUR * 3, HOUR * 4);
+    reserve(&mut test, request);
+    let (running, waiting) = (test.submit(limited_to(HOUR)), test.submit(limited_to(HOUR)));
+    assert_eq!(states(&test, [running, waiting]), [JobState::Running, JobState::Pending]);
+    let told = test.reader().explain(waiting).unwrap().sentences.join("\n");
+    assert!(!told.contains("Reservation"), "{told}");
+}
+
+#[test]
 fn the_stop_sequence_of_what_runs_there_ends_when_maintenance_begins() {
     let mut test = TestHead::with_devices(2);
     let job = test.submit(preemptible());
