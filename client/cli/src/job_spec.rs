@@ -147,6 +147,7 @@ pub(crate) fn specify(
         qos: job.qos.map(Into::into).unwrap_or_default(),
         project: job.project.clone(),
         sweep: None,
+        interactive: false,
     })
 }
 

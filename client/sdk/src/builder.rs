@@ -242,6 +242,13 @@ impl JobBuilder {
         self
     }
 
+    /// Somebody works in it: when it does nothing for long (`idle-stop` of the head), its place goes to jobs
+    /// that wait.
+    pub fn interactive(mut self) -> JobBuilder {
+        self.spec.interactive = true;
+        self
+    }
+
     /// When it counts as stalled because it reports no step, and what happens then; never by default.
     pub fn stall_timeout(mut self, timeout: Duration, action: StallAction) -> JobBuilder {
         self.spec.stall = Some(StallPolicy { timeout: timeout.into(), action });

@@ -84,6 +84,8 @@ setting_keys! {
     MaxRunningJobs = "max-running-jobs",
     /// Whether users take turns by what they are entitled to.
     FairShare = "fair-share",
+    /// After how long an interactive job that does nothing gives its place to jobs that wait.
+    IdleStop = "idle-stop",
     /// Largest size of all jobs of one user.
     MaxUserSize = "max-user-size",
     /// Largest size of one code snapshot.

@@ -25,6 +25,7 @@ mod gangs;
 mod gpus;
 mod history;
 mod hostile;
+mod idle_sessions;
 mod input;
 mod interference;
 mod isolation;

@@ -14,7 +14,7 @@ const SUSPEND: &str = "\x1a";
 const DETACH: &str = "\r~.";
 
 /// A shell that shows "ready" once it can be typed into.
-fn shell(cluster: &Cluster, flags: &[&str]) -> Screen {
+pub(crate) fn shell(cluster: &Cluster, flags: &[&str]) -> Screen {
     let mut screen = cluster.screen(&[&["shell"], flags, &["--", "bash", "--norc", "--noprofile"]].concat());
     screen.until_shown("connected to job");
     screen.ask("echo rea''dy", "ready");

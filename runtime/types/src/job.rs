@@ -94,6 +94,10 @@ pub struct JobSpec {
     /// How its members are compared, if it is a sweep: an array with parameters for each member.
     #[serde(default)]
     pub sweep: Option<Sweep>,
+    /// Whether somebody works in it, as in a shell or a notebook: one that does nothing for long gives its
+    /// place to jobs that wait.
+    #[serde(default)]
+    pub interactive: bool,
 }
 
 /// How the ranks of an attempt are started.
@@ -210,6 +214,7 @@ impl JobSpec {
             qos: Qos::default(),
             project: None,
             sweep: None,
+            interactive: false,
         }
     }
 

@@ -260,7 +260,7 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} stalled: {quiet_for} without {}", attempt.attempt, next_step(*step))
             }
             JobEventKind::Idle { attempt: AttemptId { attempt, .. }, quiet_for, .. } => {
-                write!(f, "attempt {attempt} has left its GPUs idle for {quiet_for}")
+                write!(f, "attempt {attempt} has done nothing for {quiet_for}")
             }
             JobEventKind::SignalSent { attempt: AttemptId { attempt, .. }, signal } => {
                 write!(f, "attempt {attempt} was sent {signal}")

@@ -53,6 +53,7 @@ impl JobSpec {
             qos: _,
             project,
             sweep,
+            interactive: _,
         } = self;
         let folder = code.as_ref().map(|code| &code.folder);
         let optional = [group.as_ref(), checkpoint.as_ref(), folder, partition.as_ref(), project.as_ref()];

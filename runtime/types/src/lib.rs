@@ -144,8 +144,8 @@ pub use progress::{AttemptProgress, Progress};
 pub use qos::Qos;
 pub use quantities::{Bytes, ParseAmountError, Share, Slowdown};
 pub use record::{
-    ArraySummary, AttemptRecord, DeviceRecord, JobLabels, JobPrediction, JobRecord, NodeRecord, NodeState,
-    RankRecord, TrainingSpec,
+    ArraySummary, AttemptRecord, DeviceRecord, IdleRecord, JobLabels, JobPrediction, JobRecord, NodeRecord,
+    NodeState, RankRecord, TrainingSpec,
 };
 pub use refused_worker::RefusedWorker;
 pub use rendezvous::Rendezvous;

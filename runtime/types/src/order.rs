@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ApplicationCredentials, ApplicationPlace, AttemptId, CheckpointSource, DeviceId, HostShare, JobSpec,
-    RankId, Rendezvous, Role, Share,
+    RankId, Rendezvous, Role, Share, Span,
 };
 
 /// An order of the head to a worker. An order that names an attempt is fenced by it.
@@ -65,6 +65,10 @@ pub struct RunOrder {
     /// Where the checkpoints of earlier attempts are, if they are kept by workers, and by another one.
     #[serde(default)]
     pub checkpoints: Option<CheckpointSource>,
+    /// After how long the worker reports that it does nothing, if its job is interactive and the head stops
+    /// such jobs; otherwise it does so after [`IDLE_WARNING`](crate::IDLE_WARNING).
+    #[serde(default)]
+    pub idle_after: Option<Span>,
 }
 
 /// One rank to start.
@@ -118,11 +122,13 @@ pub enum StopReason {
     Stalled,
     /// Its devices are due to somebody else by fair share.
     Reclaimed,
+    /// It is interactive and did nothing for longer than `idle-stop` of the head.
+    Idle,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [StopReason; 16] = [
+    pub const ALL: [StopReason; 17] = [
         StopReason::Cancelled,
         StopReason::TimeLimit,
         StopReason::Requeued,
@@ -139,6 +145,7 @@ impl StopReason {
         StopReason::ApplicationEnded,
         StopReason::Stalled,
         StopReason::Reclaimed,
+        StopReason::Idle,
     ];
 
     /// Whether an attempt that ends for this reason ends through no doing of its job or its user.
@@ -157,6 +164,7 @@ impl StopReason {
             | StopReason::ApplicationEnded
             | StopReason::TimeLimit
             | StopReason::Stalled
+            | StopReason::Idle
             | StopReason::Requeued
             | StopReason::GangBroken
             | StopReason::MpsFault
@@ -184,6 +192,7 @@ impl StopReason {
             StopReason::ApplicationEnded => "application_ended",
             StopReason::Stalled => "stalled",
             StopReason::Reclaimed => "reclaimed",
+            StopReason::Idle => "idle",
         }
     }
 
@@ -207,6 +216,7 @@ impl StopReason {
             StopReason::ApplicationEnded => "its application ended",
             StopReason::Stalled => "it reported no step for longer than its stall timeout",
             StopReason::Reclaimed => "its devices are due to another user or project",
+            StopReason::Idle => "it did nothing for too long",
         }
     }
 }

@@ -163,6 +163,20 @@ pub struct AttemptRecord {
     /// ranks; empty if what it claims is fixed.
     #[serde(default)]
     pub host: Vec<HostShare>,
+    /// If it runs, and has done nothing for long enough that its worker told.
+    #[serde(default)]
+    pub idle: Option<IdleRecord>,
+}
+
+/// An attempt that does nothing, and what becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleRecord {
+    /// Since when.
+    pub since: Time,
+    /// When it may be stopped because a job waits for its place; never, unless its job is interactive.
+    pub stop_from: Option<Time>,
+    /// When it is stopped even if nobody waits.
+    pub stop_at: Option<Time>,
 }
 
 /// One process of an attempt.

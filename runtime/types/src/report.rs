@@ -74,6 +74,9 @@ pub enum Report {
         /// The time since then.
         quiet_for: Span,
     },
+    /// An attempt that was reported idle does something again. Of one that is interactive it is also sent
+    /// over each new link while it does something.
+    Active(AttemptId),
     /// An attempt has reported no step for longer than its stall timeout. Sent once for each stall, and again
     /// over each new link while it lasts.
     Stalled {

@@ -195,6 +195,8 @@ pub enum ReasonCode {
     ApplicationEnded,
     /// Reported no step for longer than its stall timeout, too often.
     Stalled,
+    /// Interactive, and did nothing for longer than `idle-stop` of the head.
+    Idle,
 }
 
 impl ReasonCode {
@@ -238,6 +240,7 @@ impl ReasonCode {
             ReasonCode::HeldAfterFaults => "held_after_faults",
             ReasonCode::ApplicationEnded => "application_ended",
             ReasonCode::Stalled => "stalled",
+            ReasonCode::Idle => "idle",
         }
     }
 }

@@ -17,6 +17,8 @@ pub enum Alarm {
     DrainDeadline(NodeId),
     /// A placed job may have to leave nodes that will be reserved.
     JobClosing(JobId),
+    /// An interactive job may have done nothing for as long as it may at most.
+    JobIdle(JobId),
     /// The reservation with this number may begin or end.
     Reservation(u64),
 }
@@ -29,6 +31,7 @@ impl Alarm {
             Alarm::NodeRetry(node) => DeadlineKind::NodeRetry(node),
             Alarm::DrainDeadline(node) => DeadlineKind::DrainDeadline(node),
             Alarm::JobClosing(job) => DeadlineKind::JobClosing(job),
+            Alarm::JobIdle(job) => DeadlineKind::JobIdle(job),
             Alarm::Reservation(number) => DeadlineKind::Reservation(number),
         }
     }

@@ -19,6 +19,7 @@ impl Transition<'_> {
                 Alarm::NodeRetry(node) => self.end_node_pause(node),
                 Alarm::DrainDeadline(node) => self.clear_drained_node(node),
                 Alarm::JobClosing(job) => self.stop_before_reservation(job),
+                Alarm::JobIdle(job) => self.stop_idle_at_last(job),
                 Alarm::Reservation(number) => self.advance_reservation(number),
             }
         }

@@ -46,6 +46,7 @@ impl HeadReader<'_> {
         sentences.extend(private_user_sentence(&record, submission));
         sentences.extend(self.unreachable_sentence(id, job));
         sentences.extend(self.stall_sentence(id, job));
+        sentences.extend(self.idle_sentence(id, job));
         sentences.extend(self.colocation_sentence(id, job));
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
@@ -136,6 +137,16 @@ impl HeadReader<'_> {
                 "It has reported no step for {quiet_for}: look at its output (cohabit logs {id}), and requeue or \
                  cancel it if it hangs."
             )
+        })
+    }
+
+    /// For a running job: since when it has done nothing, and what becomes of it.
+    fn idle_sentence(&self, id: JobId, job: &Job) -> Option<String> {
+        let since = job.live_attempt()?.idle_since?;
+        let idle_for = self.now.since(since);
+        Some(match self.head.idle_limits(id) {
+            Some(limits) => format!("It has done nothing for {idle_for}; {limits}."),
+            None => format!("It has done nothing for {idle_for}."),
         })
     }
 

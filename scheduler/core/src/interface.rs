@@ -125,6 +125,8 @@ pub enum DeadlineKind {
     DrainDeadline(NodeId),
     /// A placed job has to leave nodes that will be reserved.
     JobClosing(JobId),
+    /// An interactive job has done nothing for as long as it may at most.
+    JobIdle(JobId),
     /// A reservation begins or ends.
     Reservation(u64),
     /// The policy wanted to be asked again at this time.
@@ -154,6 +156,8 @@ pub struct Config {
     pub max_running_jobs: Option<u64>,
     /// Whether users take turns by what they are entitled to.
     pub fair_share: bool,
+    /// After how long an interactive job that does nothing gives its place to jobs that wait; never without.
+    pub idle_stop: Option<Span>,
 }
 
 impl Default for Config {
@@ -165,6 +169,7 @@ impl Default for Config {
             node_failures: 5,
             max_running_jobs: None,
             fair_share: true,
+            idle_stop: Some(Span::from_secs(1_800)),
         }
     }
 }

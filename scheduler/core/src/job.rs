@@ -141,6 +141,8 @@ pub struct Attempt {
     pub allotted_at: Option<Time>,
     /// The change of its cores and its host memory that its worker has not answered yet.
     pub ordered_allotment: Option<OrderedAllotment>,
+    /// Since when it does nothing, by the head's clock, once its worker told.
+    pub idle_since: Option<Time>,
 }
 
 /// A change of the cores and the host memory of an attempt that its worker was told to make. Until the
@@ -354,7 +356,8 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
         | StopReason::Orphaned
         | StopReason::Killed
         | StopReason::ApplicationEnded
-        | StopReason::Stalled => None,
+        | StopReason::Stalled
+        | StopReason::Idle => None,
     }
 }
 

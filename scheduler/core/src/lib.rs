@@ -43,6 +43,7 @@ mod forecasts;
 mod gpu_faults;
 mod handle;
 mod head;
+mod idle_jobs;
 mod interface;
 mod invariants;
 mod job;

@@ -153,6 +153,7 @@ impl Transition<'_> {
             Some(StopReason::ApplicationEnded) => {
                 AttemptDecision::End(TerminalState::Cancelled, ReasonCode::ApplicationEnded)
             }
+            Some(StopReason::Idle) => AttemptDecision::End(TerminalState::Cancelled, ReasonCode::Idle),
             Some(StopReason::TimeLimit) => match self.head.submissions[&id.number].spec.requeue_on_timeout {
                 true => AttemptDecision::Requeue(Span::ZERO),
                 false => AttemptDecision::End(TerminalState::Timeout, ReasonCode::TimeLimit),

@@ -65,6 +65,7 @@ impl Head {
             first_failure: None,
             progress: None,
             allotted_at: None,
+            idle_since: None,
             ordered_allotment: None,
         };
         (attempt, orders)
@@ -107,6 +108,7 @@ impl Head {
             rendezvous: rendezvous.clone(),
             ranks,
             application: None,
+            idle_after: self.idle_told_after(submitted),
             place: self.application_place(attempt, node, rendezvous.as_ref()),
         };
         runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(node, ranks)))).collect()

@@ -63,6 +63,7 @@ impl Transition<'_> {
                 }
                 Action::Preempt { job, why } => self.preempt(job, &why, StopReason::Preempted),
                 Action::Reclaim { job, why } => self.preempt(job, &why, StopReason::Reclaimed),
+                Action::StopIdle { job, why } => self.stop_idle(job, &why),
                 Action::Allot { job, host, why } => self.allot(job, host, why),
             }
         }

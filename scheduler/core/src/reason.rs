@@ -144,6 +144,9 @@ impl HeadReader<'_> {
                 self.head.submissions[&id.number].spec.time_limit.unwrap_or_default(),
                 ran_for(attempt)
             ),
+            (ReasonCode::Idle, Some(attempt)) => {
+                format!("it was interactive and did nothing: stopped after {}", ran_for(attempt))
+            }
             (ReasonCode::Stalled, Some(_)) => {
                 let stall = self.head.submissions[&id.number].spec.stall;
                 let timeout = stall.map_or(Span::ZERO, |it| it.timeout);

@@ -163,6 +163,10 @@ impl Head {
             stopped: it.effective_stop(),
             ranks: (0..).zip(&attempt.ranks).map(rank).collect(),
             host: attempt.placement.parts.iter().filter_map(|part| part.host).collect(),
+            idle: attempt
+                .idle_since
+                .filter(|_| it.ended_at.is_none())
+                .map(|since| self.idle_record(id, since)),
         }
     }
 

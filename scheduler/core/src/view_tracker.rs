@@ -208,6 +208,7 @@ impl Head {
             steps: progress.map(|it| (it.step, it.at)),
             holds: attempt.holds,
             reclaimable_from: job.reclaimable_from(),
+            idle_from: self.idle_from(id),
             allotting: attempt.ordered_allotment.as_ref().map(|ordered| ordered.to),
             ..placed
         })

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 
 use cohabit_types::{
     AttemptId, AttemptProgress, Cause, CheckpointResult, CheckpointSource, Condition, DeviceId,
-    DeviceTelemetry, Enforcement, FeedKind, HeldRank, HeldRankPhase, Inventory, JobEvent, JobEventKind,
-    JobId, NodeId, Order, Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time,
-    WorkerKey,
+    DeviceTelemetry, Enforcement, FeedKind, HeldRank, HeldRankPhase, Inventory, JobEventKind, JobId, NodeId,
+    Order, Outcome, Progress, RankId, Report, Signal, Span, StartFailure, StopReason, Time, WorkerKey,
 };
 
 use crate::alarm::Alarm;
@@ -239,6 +238,9 @@ impl Transition<'_> {
             Report::Idle { attempt, since, quiet_for } if self.head.has_attempt_on(attempt, key.node) => {
                 self.left_idle(attempt, since, quiet_for);
             }
+            Report::Active(attempt) if self.head.has_attempt_on(attempt, key.node) => {
+                self.active_again(attempt)
+            }
             Report::Stalled { attempt, quiet_for, step } if self.head.has_attempt_on(attempt, key.node) => {
                 self.stalled(attempt, quiet_for, step);
             }
@@ -254,6 +256,7 @@ impl Transition<'_> {
             | Report::PrivateUser { .. }
             | Report::Stalled { .. }
             | Report::Idle { .. }
+            | Report::Active(_)
             | Report::SignalSent { .. }
             | Report::Checkpoints { .. } => {}
             Report::Allotted { attempt, host } => self.allotted(key.node, attempt, host),
@@ -342,21 +345,6 @@ impl Transition<'_> {
             self.record_event(attempt.job, stalled);
             self.changed(attempt.job);
             self.tell_of_job(attempt.job, FeedKind::Stall, text);
-        }
-    }
-
-    /// A worker that joins again repeats the report of a stretch that lasts.
-    fn left_idle(&mut self, attempt: AttemptId, since: Time, quiet_for: Span) {
-        let is_known = |event: &JobEvent| {
-            let JobEventKind::Idle { attempt: of, since: known, .. } = event.kind else { return false };
-            (of, known) == (attempt, since)
-        };
-        if !self.head.jobs[&attempt.job].events.iter().any(is_known) {
-            let idle = JobEventKind::Idle { attempt, since, quiet_for };
-            let text = idle.to_string();
-            self.record_event(attempt.job, idle);
-            self.changed(attempt.job);
-            self.tell_of_job(attempt.job, FeedKind::Idle, text);
         }
     }
 
@@ -477,6 +465,7 @@ impl Head {
             | Report::Idle { attempt, .. }
             | Report::SignalSent { attempt, .. }
             | Report::Checkpoints { attempt, .. } => !self.has_attempt_on(*attempt, key.node),
+            Report::Active(attempt) => !(self.is_idle(*attempt) && self.has_attempt_on(*attempt, key.node)),
             Report::Allotted { attempt, .. } => !self.awaits_allotment(key.node, *attempt),
             Report::Ended { rank, .. } => !self.is_live(*rank, key.node) && !self.is_stale(*rank, key.node),
             Report::Condition { device, .. } => {

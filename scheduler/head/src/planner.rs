@@ -123,6 +123,7 @@ pub(crate) fn fall_back(request: PlanRequestId, view: &View, problem: &str) -> P
         let (Action::Place { why, .. }
         | Action::Preempt { why, .. }
         | Action::Reclaim { why, .. }
+        | Action::StopIdle { why, .. }
         | Action::Allot { why, .. }) = action;
         let separator = if why.is_empty() { "" } else { "; " };
         *why = format!(

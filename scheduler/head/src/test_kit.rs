@@ -206,6 +206,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         stopped: None,
         ranks: vec![],
         host: Vec::new(),
+        idle: None,
     };
     JobRecord {
         id: JobId::new(number),

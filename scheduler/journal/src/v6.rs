@@ -95,6 +95,10 @@ pub(crate) enum DecisionV6<'a> {
         job: JobId,
         reason: Cow<'a, str>,
     },
+    StopIdle {
+        job: JobId,
+        reason: Cow<'a, str>,
+    },
     Allot {
         job: JobId,
         #[serde(with = "As::<StoredHostShare>")]
@@ -147,6 +151,7 @@ impl<'a> From<&'a Action> for DecisionV6<'a> {
             },
             Action::Preempt { job, why } => DecisionV6::Preempt { job: *job, reason: Borrowed(why) },
             Action::Reclaim { job, why } => DecisionV6::Reclaim { job: *job, reason: Borrowed(why) },
+            Action::StopIdle { job, why } => DecisionV6::StopIdle { job: *job, reason: Borrowed(why) },
             Action::Allot { job, host, why } => {
                 DecisionV6::Allot { job: *job, host: *host, reason: Borrowed(why) }
             }
@@ -193,6 +198,7 @@ impl From<DecisionV6<'_>> for Action {
             }
             DecisionV6::Preempt { job, reason } => Action::Preempt { job, why: reason.into_owned() },
             DecisionV6::Reclaim { job, reason } => Action::Reclaim { job, why: reason.into_owned() },
+            DecisionV6::StopIdle { job, reason } => Action::StopIdle { job, why: reason.into_owned() },
             DecisionV6::Allot { job, host, reason } => Action::Allot { job, host, why: reason.into_owned() },
         }
     }

@@ -226,7 +226,7 @@ impl Bench {
                     self.changes.push(ViewChange::Running(job.placed(placement, self.view.now)));
                 }
                 // It is back in the queue at once.
-                Action::Preempt { job, .. } | Action::Reclaim { job, .. } => {
+                Action::Preempt { job, .. } | Action::Reclaim { job, .. } | Action::StopIdle { job, .. } => {
                     let stopped = self.view.running[&job].clone();
                     let again = PendingJob {
                         id: job,

@@ -53,6 +53,13 @@ pub enum Action {
         /// Why, for the job's history.
         why: String,
     },
+    /// Stop a running job that does nothing, for good, because another one waits for its place.
+    StopIdle {
+        /// The job.
+        job: JobId,
+        /// Why, for the job's history.
+        why: String,
+    },
     /// Change the cores and the host memory of a running job that gives a range of them. More than before is
     /// given only if it is free.
     Allot {

@@ -237,7 +237,8 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
         | StopReason::GpuMemory
         | StopReason::Killed
         | StopReason::ApplicationEnded
-        | StopReason::Stalled => false,
+        | StopReason::Stalled
+        | StopReason::Idle => false,
     }
 }
 

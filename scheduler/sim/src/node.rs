@@ -38,6 +38,8 @@ pub(crate) struct SimNode {
     pub(crate) noticed_at: Time,
     /// No link can be opened before this time.
     pub(crate) cut_until: Time,
+    /// The processor time that each rank there has taken, as long as all take as much.
+    pub(crate) processor_time: Span,
     incarnation: u64,
     heartbeat: Span,
     /// The orphan grace that the node reports to the head.
@@ -122,6 +124,7 @@ impl SimNode {
             halts: 0,
             last_halt_at: Time::EPOCH,
             stalled: Vec::new(),
+            processor_time: Span::ZERO,
             noticed_at: Time::EPOCH,
             cut_until: Time::EPOCH,
             incarnation: 0,

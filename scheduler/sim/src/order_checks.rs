@@ -112,6 +112,7 @@ impl OrderChecks {
                 }
                 Action::Preempt { .. }
                 | Action::Reclaim { .. }
+                | Action::StopIdle { .. }
                 | Action::Place { .. }
                 | Action::Allot { .. } => {}
             }
@@ -207,7 +208,10 @@ fn check_idle(view: &View, plan: &Plan) -> Result<(), String> {
                 free.take_as_resident(*job, &view.pending[job].demand, placement);
             }
             // What is free may be kept together with what a stopped job, or a smaller one, leaves.
-            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => return Ok(()),
+            Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => return Ok(()),
         }
     }
     if keeps_room(view) {

@@ -24,6 +24,10 @@ pub enum PlantedBug {
     DoubleCharge,
     /// A restarted head does not know which nodes are reserved.
     ForgottenReservation,
+    /// A plan stops an interactive job as idle although it works.
+    StoppedWork,
+    /// A restarted head believes that jobs do nothing.
+    BelievedIdle,
     /// The policy does not know how long a job has to run before it may be stopped.
     IgnoredQuantum,
     /// The policy is not told that a job which has run waits again.

@@ -27,6 +27,10 @@ impl ReclaimChecks {
             if let Action::Reclaim { job, why } = action {
                 let claimant = claimant(why).ok_or("a plan reclaims for nobody")?;
                 stopped.entry(claimant).or_default().insert(*job);
+            } else if let Action::StopIdle { job, why } = action {
+                let claimant = claimant(why).ok_or("a plan stops an idle job for nobody")?;
+                check_idle(view, *job, claimant)?;
+                self.claims.insert(claimant, view.now + KEPT_AT_MOST);
             }
         }
         for (claimant, victims) in stopped {
@@ -54,6 +58,19 @@ fn claimant(why: &str) -> Option<JobId> {
 
 fn party(shares: &FairShares, user: &str) -> Party {
     shares.party(user).unwrap_or_default()
+}
+
+/// A job is stopped because it does nothing only once it may be, and for one that others may be stopped for.
+fn check_idle(view: &View, id: JobId, claimant: JobId) -> Result<(), String> {
+    let job = view.running.get(&id).ok_or_else(|| format!("job {id} is stopped as idle and does not run"))?;
+    let for_whom = view.pending.get(&claimant);
+    let why_not = match () {
+        () if job.phase == RunPhase::Stopping => "it was told to stop before",
+        () if job.idle_from.is_none_or(|from| from > view.now) => "it works",
+        () if for_whom.is_none_or(|it| it.traits.qos == Qos::Low) => "nobody waits for its place",
+        () => return Ok(()),
+    };
+    Err(format!("job {id} is stopped as idle, but {why_not}"))
 }
 
 fn check_victims(
@@ -90,7 +107,9 @@ fn check_parts(view: &View, plan: &Plan, shares: &FairShares, claimant: Party) -
     let division = shares.divide(view.now, capacity, |it| waiting.get(&it).copied().unwrap_or_default());
     let stops = |job: &RunningJob| {
         let is_stopped = plan.actions.iter().any(|action| match action {
-            Action::Preempt { job: stopped, .. } | Action::Reclaim { job: stopped, .. } => *stopped == job.id,
+            Action::Preempt { job: stopped, .. }
+            | Action::Reclaim { job: stopped, .. }
+            | Action::StopIdle { job: stopped, .. } => *stopped == job.id,
             Action::Place { .. } | Action::Allot { .. } => false,
         });
         is_stopped || job.phase == RunPhase::Stopping
@@ -119,7 +138,10 @@ fn check_parts(view: &View, plan: &Plan, shares: &FairShares, claimant: Party) -
         let given_up: u64 = view.running.values().filter(of_side).map(|job| job.holds).sum();
         let started = plan.actions.iter().filter_map(|action| match action {
             Action::Place { job, .. } => view.pending.get(job),
-            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => None,
+            Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => None,
         });
         let added: u64 = started
             .filter(|job| is_side(party(shares, &job.traits.user)))

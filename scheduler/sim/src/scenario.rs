@@ -112,6 +112,13 @@ pub enum ExternalEvent {
     Reserve(Box<ReservationRequest>),
     /// Cancels the reservation with this number.
     CancelReservation(u64),
+    /// A worker reads whether the ranks of interactive jobs there work.
+    ReadActivity {
+        /// Its node.
+        node: usize,
+        /// Whether they have worked since it was read last.
+        works: bool,
+    },
     /// Drains a node: it gets no new jobs.
     Drain(usize),
     /// Resumes a drained node.
@@ -374,6 +381,7 @@ impl ExternalEvent {
             | ExternalEvent::Hostile(_)
             | ExternalEvent::Impostor(_)
             | ExternalEvent::Drain(_)
+            | ExternalEvent::ReadActivity { .. }
             | ExternalEvent::ApplyShares(_)
             | ExternalEvent::Reserve(_)
             | ExternalEvent::CancelReservation(_)

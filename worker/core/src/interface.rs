@@ -51,6 +51,9 @@ pub enum WorkerEvent {
     PrivateUser(RankId, u32),
     /// A scan of all GPUs.
     Sampled(Vec<GpuSample>),
+    /// The processor time that the processes of these ranks have taken since they started, for
+    /// [`Worker::watched_for_activity`](crate::Worker::watched_for_activity).
+    ProcessorTime(Vec<(RankId, Span)>),
     /// The driver reported a critical error of a GPU, by its Xid code.
     Xid(DeviceId, u64),
     /// What the ranks of this attempt may use together; `None` if they have ended. Answers
@@ -220,6 +223,8 @@ pub struct RankStart {
     pub checkpoints: Option<CheckpointSource>,
     /// What its user is told on its standard error before it starts.
     pub note: Option<String>,
+    /// After how long it is reported that it does nothing, if its job is interactive and may be stopped then.
+    pub idle_after: Option<Span>,
 }
 
 /// What came of the checkpoints that were on another node.

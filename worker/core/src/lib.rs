@@ -18,6 +18,7 @@
 //! slurm_environment  the variables of a rank as Slurm names them
 //! ```
 
+mod activity_meter;
 mod allotment;
 mod checkpoints;
 mod code;

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    AttemptId, Bytes, DeviceId, DeviceUsage, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome,
-    Progress, RankId, Report, Span, StallPolicy, StartFailure, Stop, StopReason, Time,
+    AttemptId, Bytes, DeviceId, DeviceUsage, Enforcement, EnforcementRequirement, HeldRankPhase,
+    IDLE_WARNING, Outcome, Progress, RankId, Report, Span, StallPolicy, StartFailure, Stop, StopReason, Time,
 };
 
+use crate::activity_meter::ActivityMeter;
 use crate::interface::{FoundRank, GpuAccess, MpsLimits, RankExit, RankStart, Stopping};
 use crate::memory_watchdog::MemoryWatchdog;
 use crate::stall_watch::StallWatch;
@@ -43,6 +44,10 @@ pub(crate) struct RankEntry {
     pub(crate) meters: BTreeMap<DeviceId, UsageMeter>,
     /// Since when its attempt has done nothing, once that was worth telling. Kept with rank 0.
     pub(crate) idle_noticed: Option<Time>,
+    /// After how long that is worth telling.
+    pub(crate) idle_after: Span,
+    /// Watches what else it does, if its job is interactive.
+    pub(crate) activity: Option<ActivityMeter>,
     /// Limits its memory where nothing else does.
     pub(crate) watchdog: Option<MemoryWatchdog>,
     stop: Stop,
@@ -99,6 +104,8 @@ impl RankEntry {
             private_uid: start.private_uid,
             meters: BTreeMap::new(),
             idle_noticed: None,
+            idle_after: start.idle_after.unwrap_or(IDLE_WARNING),
+            activity: start.idle_after.map(ActivityMeter::new),
             watchdog: watchdog(start.access, start.spec.demand.gpu_processes),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
@@ -135,6 +142,10 @@ impl RankEntry {
     pub(crate) fn progressed(&mut self, now: Time, progress: Progress) {
         if let RankState::Running { stall: Some(watch), .. } = &mut self.state {
             watch.step(now, progress.step);
+        }
+        let is_step = self.progress.as_ref().is_none_or(|known| known.step != progress.step);
+        if let Some(activity) = self.activity.as_mut().filter(|_| is_step) {
+            activity.acted(now);
         }
         self.progress = Some(progress);
     }

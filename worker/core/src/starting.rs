@@ -157,5 +157,6 @@ pub(crate) fn rank_start(order: &RunOrder, run: &RankRun) -> RankStart {
         node_rank: run.node_rank,
         checkpoints: order.checkpoints.clone(),
         note: None,
+        idle_after: order.idle_after,
     }
 }

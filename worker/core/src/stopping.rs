@@ -177,6 +177,7 @@ const fn urgency(why: StopReason) -> Urgency {
         | StopReason::Orphaned
         | StopReason::Unenforced
         | StopReason::ApplicationEnded
-        | StopReason::Stalled => Urgency::None,
+        | StopReason::Stalled
+        | StopReason::Idle => Urgency::None,
     }
 }

@@ -1,9 +1,13 @@
-//! What ranks do with their GPUs: measured with each sample, reported each minute and with the end of a rank.
+//! What ranks do with their GPUs: measured with each sample, reported each minute and with the end of a rank;
+//! and whether they do anything at all.
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{AttemptId, DeviceTelemetry, IDLE_WARNING, RankId, RankUsage, Report, Span, Time};
+use cohabit_types::{
+    AttemptId, DeviceId, DeviceTelemetry, IDLE_BELOW, RankId, RankUsage, Report, Span, Time,
+};
 
+use crate::activity_meter::ActivityMeter;
 use crate::interface::WorkerEffect;
 use crate::rank::{RankEntry, RankState};
 use crate::state::Worker;
@@ -26,12 +30,19 @@ impl Worker {
             let own = scan.ranks.iter().find(|(of, _)| of == rank).map(|(_, memory)| *memory);
             let of_gpu = scan.reading.memory_used.filter(|_| holders == 1);
             let reading = RankReading { gpu: &scan.reading, memory: own.or(of_gpu), shared: holders > 1 };
+            if let Some(activity) = &mut held.activity {
+                own.into_iter().for_each(|memory| activity.read_memory(now, &scan.device, memory));
+                // A GPU that it has for itself is busy with its work.
+                if holders == 1 && scan.reading.utilization.is_none_or(|it| it >= IDLE_BELOW) {
+                    activity.acted(now);
+                }
+            }
             let meter = held.meters.entry(scan.device.clone());
             meter.or_insert_with(|| UsageMeter::new(started_at, capacity)).record(now, reading);
         }
     }
 
-    /// Reports how far the running ranks are, if that is due, and which attempts have come to do nothing.
+    /// Reports how far the running ranks are, if that is due, and which attempts do nothing.
     pub(crate) fn report_usage(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         let is_due = self.usage_reported_at.is_none_or(|last| now.since(last) >= REPORT_INTERVAL);
         if is_due && self.is_linked() {
@@ -43,31 +54,80 @@ impl Worker {
                 self.report(Some(Report::Usage(usage)), out);
             }
         }
+        self.report_idleness(now, out);
+    }
+
+    /// The ranks of interactive jobs: their processor time is read every few seconds
+    /// ([`WorkerEvent::ProcessorTime`](crate::WorkerEvent::ProcessorTime)).
+    pub fn watched_for_activity(&self) -> impl Iterator<Item = RankId> {
+        let is_watched =
+            |held: &RankEntry| held.activity.is_some() && matches!(held.state, RankState::Running { .. });
+        self.ranks.iter().filter(move |(_, held)| is_watched(held)).map(|(rank, _)| *rank)
+    }
+
+    pub(crate) fn processor_time_read(
+        &mut self,
+        now: Time,
+        readings: &[(RankId, Span)],
+        out: &mut Vec<WorkerEffect>,
+    ) {
+        for (rank, used) in readings {
+            if let Some(activity) = self.ranks.get_mut(rank).and_then(|held| held.activity.as_mut()) {
+                activity.read_processor_time(now, *used);
+            }
+        }
+        self.report_idleness(now, out);
+    }
+
+    /// Reports which attempts have come to do nothing, and which of them do something again.
+    fn report_idleness(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         let attempts: BTreeSet<AttemptId> = self.ranks.keys().map(|rank| rank.attempt).collect();
         for attempt in attempts {
-            let idle = self.idle_since(attempt).filter(|since| now.since(*since) >= IDLE_WARNING);
+            let since = self.idle_since(attempt);
             let Some(first) = self.ranks.get_mut(&attempt.rank(0)) else { continue };
-            if first.idle_noticed != idle {
+            let idle = since.filter(|since| now.since(*since) >= first.idle_after);
+            if first.idle_noticed != idle && first.is_live() {
                 first.idle_noticed = idle;
-                self.report(self.idle_report(now, attempt), out);
+                let active = Report::Active(attempt);
+                self.report(self.idle_report(now, attempt).or(Some(active)), out);
             }
         }
     }
 
-    /// The report that the GPUs of an attempt do nothing, if that is worth telling.
+    /// The report that an attempt does nothing, if that is worth telling.
     pub(crate) fn idle_report(&self, now: Time, attempt: AttemptId) -> Option<Report> {
         let first = self.ranks.get(&attempt.rank(0)).filter(|held| held.is_live())?;
         let since = first.idle_noticed?;
         Some(Report::Idle { attempt, since, quiet_for: now.since(since) })
     }
 
-    /// Since when all GPUs of the ranks of an attempt here have done nothing, if its first rank runs here and
-    /// all of them do nothing.
+    /// The report that an attempt of an interactive job does something: the head may have heard the contrary
+    /// before the link broke.
+    pub(crate) fn activity_report(&self, attempt: AttemptId) -> Option<Report> {
+        let first = self.ranks.get(&attempt.rank(0)).filter(|held| held.is_live())?;
+        first.activity.as_ref().map(|_| Report::Active(attempt))
+    }
+
+    /// Since when all ranks of an attempt here have done nothing, if its first rank runs here and all of them
+    /// do nothing.
     fn idle_since(&self, attempt: AttemptId) -> Option<Time> {
-        let meters = |(_, held): (&RankId, &RankEntry)| {
-            held.devices.iter().map(|device| held.meters.get(device)?.quiet_since()).collect::<Vec<_>>()
+        let live = self.ranks_of(attempt).filter(|(_, held)| held.is_live());
+        live.map(|(_, held)| self.rank_idle_since(held)).collect::<Option<Vec<Time>>>()?.into_iter().max()
+    }
+
+    /// Since when a rank has done nothing: all its GPUs did nothing, or it did nothing with those that it
+    /// shares. One without a GPU is watched only if its job is interactive.
+    fn rank_idle_since(&self, held: &RankEntry) -> Option<Time> {
+        let own = held.activity.as_ref().and_then(ActivityMeter::quiet_since);
+        let gpus: Vec<&DeviceId> = held.devices.iter().filter(|it| self.gpus.contains_key(*it)).collect();
+        if gpus.is_empty() {
+            return own;
+        }
+        let since = |device: &DeviceId| {
+            let of_gpu = held.meters.get(device)?.quiet_since();
+            let own = own.filter(|_| self.live_on(device).count() > 1);
+            of_gpu.into_iter().chain(own).min()
         };
-        let quiet = self.ranks_of(attempt).filter(|(_, held)| held.is_live()).flat_map(meters);
-        quiet.collect::<Option<Vec<Time>>>()?.into_iter().max()
+        gpus.into_iter().map(since).collect::<Option<Vec<Time>>>()?.into_iter().max()
     }
 }

@@ -35,6 +35,7 @@ impl Worker {
             WorkerEvent::Sharing(rank, enforcement) => self.record_enforcement(now, rank, enforcement, out),
             WorkerEvent::PrivateUser(rank, uid) => self.record_private_user(rank, uid, out),
             WorkerEvent::Sampled(samples) => self.handle_samples(now, samples, out),
+            WorkerEvent::ProcessorTime(readings) => self.processor_time_read(now, &readings, out),
             WorkerEvent::Xid(device, code) => self.xid(now, &device, code, out),
             WorkerEvent::Allotted(attempt, in_force) => self.allotted(attempt, in_force, out),
             WorkerEvent::Alarm => self.alarm(now, out),
@@ -129,7 +130,7 @@ impl Worker {
         let attempts: BTreeSet<AttemptId> = self.ranks.keys().map(|rank| rank.attempt).collect();
         for attempt in attempts {
             self.report(self.stall_report(now, attempt), out);
-            self.report(self.idle_report(now, attempt), out);
+            self.report(self.idle_report(now, attempt).or_else(|| self.activity_report(attempt)), out);
             self.report_checkpoints(attempt, out);
         }
     }

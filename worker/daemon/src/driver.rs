@@ -24,7 +24,9 @@ use cohabit_worker_core::{
 };
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinHandle;
 
+use crate::activity::{READ_INTERVAL, processor_times};
 use crate::checkpoints::Carrier;
 use crate::code::{Abandoned, CopyOrder, CopySteps};
 use crate::gpu::{GpuManagers, MpsService, ProcessOwners};
@@ -53,6 +55,8 @@ pub(crate) struct WorkerDriver {
     /// The latest time that the core was given.
     now: Time,
     alarm: Option<(Time, TaskHandle)>,
+    /// The latest reading of processor times.
+    reading: Option<JoinHandle<()>>,
 }
 
 /// The link that the core knows.
@@ -81,6 +85,7 @@ impl WorkerDriver {
             link: None,
             now: Time::EPOCH,
             alarm: None,
+            reading: None,
         }
     }
 }
@@ -114,6 +119,7 @@ impl Actor for WorkerDriver {
         let copies = Arc::clone(&self.rank_context.code);
         self.copy_steps.begin_removal(async move { copies.release_all_but(code_owners).await });
         context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
+        context.send_every(READ_INTERVAL, || DriverMessage::ReadActivity);
         self.rank_context.executors.replenish();
         Ok(())
     }
@@ -162,6 +168,7 @@ impl Actor for WorkerDriver {
                 self.alarm = None;
                 self.handle_event(context, WorkerEvent::Alarm).await;
             }
+            DriverMessage::ReadActivity => self.read_activity(context),
             DriverMessage::Renew => self.renew_leases(),
             DriverMessage::HeadRecovers => self.restart_orphan_timers(),
         }
@@ -334,6 +341,20 @@ impl WorkerDriver {
         }
     }
 
+    /// Reads what the ranks of interactive jobs do, unless that still goes on.
+    fn read_activity(&mut self, context: &Context<Self>) {
+        let ranks: Vec<RankId> = self.worker.watched_for_activity().collect();
+        if ranks.is_empty() || self.reading.as_ref().is_some_and(|reading| !reading.is_finished()) {
+            return;
+        }
+        let (owners, driver) = (self.gpus.owners.clone(), context.address().clone());
+        self.reading = Some(tokio::spawn(async move {
+            let times = blocking(move || processor_times(&owners, ranks)).await;
+            // Without a driver the daemon is stopping.
+            let _ = driver.tell(DriverMessage::Worker(WorkerEvent::ProcessorTime(times))).await;
+        }));
+    }
+
     fn renew_leases(&mut self) {
         if self.link.is_some() {
             self.ranks.keys().for_each(|rank| self.tell(*rank, self.lease(Lease::Held)));
@@ -430,6 +451,7 @@ impl fmt::Display for LogView<'_, WorkerEvent> {
             | WorkerEvent::Sharing(..)
             | WorkerEvent::PrivateUser(..)
             | WorkerEvent::Sampled(_)
+            | WorkerEvent::ProcessorTime(_)
             | WorkerEvent::Xid(..)
             | WorkerEvent::Allotted(..)
             | WorkerEvent::Alarm) => write!(f, "{event:?}"),

@@ -14,6 +14,7 @@
 //! Start reading at [`WorkerDaemon::start`], then `driver`.
 
 mod acknowledgements;
+mod activity;
 mod checkpoints;
 mod code;
 mod daemon;

@@ -29,6 +29,8 @@ pub(crate) enum DriverMessage {
     CheckpointsFetched(AttemptId, FetchedCheckpoints),
     /// The core's deadline has come.
     Alarm,
+    /// It is time to see whether interactive jobs do anything.
+    ReadActivity,
     /// It is time to renew the leases of the executors, if the head can be reached.
     Renew,
 }

@@ -227,6 +227,7 @@ mod tests {
             node_rank: 0,
             checkpoints: None,
             note: None,
+            idle_after: None,
             environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
         }
     }

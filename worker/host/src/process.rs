@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 
 use cohabit_gpu::process::is_alive;
 pub use cohabit_gpu::process::{ProcessIdentity, send, variable_of};
+use cohabit_types::Span;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
@@ -67,6 +68,23 @@ const fn can_be_parent(parent: &Stat, child: &Stat) -> bool {
 /// All living descendants of this process; orphans count if the process is a child subreaper.
 #[must_use]
 pub fn descendants_of(ancestor: Pid) -> Vec<LiveProcess> {
+    let living = stats_below(ancestor).into_iter().filter(is_alive);
+    living.map(|stat| LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) }).collect()
+}
+
+/// The processor time that all descendants of this process have taken, those that have ended too, if their
+/// parents waited for them. `None` if the process is gone.
+#[must_use]
+pub fn processor_time_below(ancestor: Pid) -> Option<Span> {
+    let of_ended = |stat: &Stat| u64::try_from(stat.cutime + stat.cstime).unwrap_or(0);
+    let of_descendant = |stat: &Stat| stat.utime + stat.stime + of_ended(stat);
+    let root = of_ended(&stat_of(ancestor.as_raw())?);
+    let ticks = root + stats_below(ancestor).iter().map(of_descendant).sum::<u64>();
+    Some(Span::from_secs_f64(ticks as f64 / procfs::ticks_per_second() as f64))
+}
+
+/// The descendants of this process, dead ones too for which nobody has waited yet.
+fn stats_below(ancestor: Pid) -> Vec<Stat> {
     let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
     for stat in all() {
         children.entry(stat.ppid).or_default().push(stat);
@@ -74,12 +92,9 @@ pub fn descendants_of(ancestor: Pid) -> Vec<LiveProcess> {
     let mut found = Vec::new();
     let mut parents = vec![ancestor.as_raw()];
     while let Some(parent) = parents.pop() {
-        for stat in children.remove(&parent).unwrap_or_default() {
-            parents.push(stat.pid);
-            if is_alive(&stat) {
-                found.push(LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) });
-            }
-        }
+        let of_parent = children.remove(&parent).unwrap_or_default();
+        parents.extend(of_parent.iter().map(|stat| stat.pid));
+        found.extend(of_parent);
     }
     found
 }

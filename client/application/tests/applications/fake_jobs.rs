@@ -155,6 +155,7 @@ impl FakeJob {
             stopped: None,
             ranks: Vec::new(),
             host: Vec::new(),
+            idle: None,
         });
         self.change(JobState::Running, ReasonCode::Running, "runs");
         child

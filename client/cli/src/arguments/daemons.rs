@@ -184,6 +184,10 @@ pub(crate) struct HeadStartArguments {
     /// COHABIT_FAIR_SHARE]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) fair_share: Option<String>,
+    /// After how long a shell or a notebook that does nothing gives its place to jobs that wait, or off
+    /// [default: 30m] [env: COHABIT_IDLE_STOP]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) idle_stop: Option<String>,
     /// Whether names, commands, directories, groups, models and progress of jobs are shown only to their
     /// users and admins: on or off [default: off] [env: COHABIT_PRIVATE_DATA]
     #[arg(long, value_name = "ON|OFF")]

@@ -26,6 +26,7 @@ mod forward;
 #[cfg(feature = "head")]
 mod head;
 mod history;
+mod idle_notice;
 mod job_reference;
 mod last;
 mod line_merge;

@@ -8,7 +8,7 @@ mod jupyter;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use cohabit_client::types::{JobId, JobInput, JobPhase, JobRecord, JobState, LogPosition};
+use cohabit_client::types::{JobId, JobPhase, JobRecord, JobSpec, JobState, LogPosition};
 use cohabit_client::{Client, JobHandle, LogOptions};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use self::jupyter::{JupyterServer, Patience, find_server};
 use super::forward::{JobPort, LocalPort};
+use super::idle_notice::tell_when_idle;
 use super::job_reference::resolve_one;
 use super::shell::{cancel, wait_for_start};
 use super::submission;
@@ -70,6 +71,7 @@ pub(super) async fn notebook(arguments: NotebookArguments) -> Result<ExitCode, C
     let to = JobPort { job: job.id(), rank: 0, port: server.port() };
     let ended = tokio::select! {
         ended = here.carry(&client, &job, to) => ended.map(Some),
+        never = tell_when_idle(&job, || true, output::print_message) => match never {},
         _ = signals.recv() => Ok(None),
     };
     here.close(&client).await;
@@ -80,7 +82,8 @@ pub(super) async fn notebook(arguments: NotebookArguments) -> Result<ExitCode, C
 }
 
 async fn submit(client: &Client, arguments: SubmissionArguments) -> Result<JobHandle, CommandError> {
-    let prepared = submission::prepare(client, arguments, None, JobInput::Empty).await?;
+    let prepared =
+        submission::prepare_as(client, arguments, None, |spec| JobSpec { interactive: true, ..spec }).await?;
     let spec = prepared.submission.spec();
     if spec.array.is_some() || spec.ranks() != 1 {
         let message = "a notebook is one process: leave out --array, --nodes and --launch";

@@ -61,8 +61,9 @@ pub(super) async fn prepare(
 ) -> Result<PreparedJob, CommandError> {
     prepare_as(client, arguments, script, |spec| {
         let input = if spec.array.is_some() && input == JobInput::Sent { JobInput::Empty } else { input };
-        let spec = if input.terminal().is_some() { with_terminal(spec) } else { spec };
-        JobSpec { input, ..spec }
+        let interactive = input.terminal().is_some();
+        let spec = if interactive { with_terminal(spec) } else { spec };
+        JobSpec { input, interactive, ..spec }
     })
     .await
 }

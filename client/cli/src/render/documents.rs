@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::types::{
-    AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, JobChange, JobEvent,
-    JobId, JobPrediction, JobRecord, JobState, MetricValue, NodeState, Outcome, Progress, RankRecord,
-    ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, entry_parameters,
+    AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, IdleRecord, JobChange,
+    JobEvent, JobId, JobPrediction, JobRecord, JobState, MetricValue, NodeState, Outcome, Progress,
+    RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, entry_parameters,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -81,6 +81,15 @@ struct AttemptDocument {
     stopped: Option<StopReason>,
     ranks: Vec<RankDocument>,
     host: Vec<HostShareDocument>,
+    idle: Option<IdleDocument>,
+}
+
+/// Times of an attempt that does nothing.
+#[derive(Debug, Serialize)]
+struct IdleDocument {
+    since: String,
+    stop_from: Option<String>,
+    stop_at: Option<String>,
 }
 
 /// Cores and host memory on one node.
@@ -233,6 +242,17 @@ impl From<&AttemptRecord> for AttemptDocument {
             stopped: attempt.stopped,
             ranks: attempt.ranks.iter().enumerate().map(RankDocument::from).collect(),
             host: attempt.host.iter().copied().map(HostShareDocument::from).collect(),
+            idle: attempt.idle.as_ref().map(IdleDocument::from),
+        }
+    }
+}
+
+impl From<&IdleRecord> for IdleDocument {
+    fn from(idle: &IdleRecord) -> IdleDocument {
+        IdleDocument {
+            since: rfc3339(idle.since),
+            stop_from: idle.stop_from.map(rfc3339),
+            stop_at: idle.stop_at.map(rfc3339),
         }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use cohabit_client::types::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, CodeSnapshot, Condition, ContentHash, Demand, Device,
     DeviceId, DeviceKind, DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance,
-    GpuProperties, GpuReading, GpuRequest, Health, HostShare, Isolation, JobId, JobLabels, JobPrediction,
-    JobRecord, JobState, LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress,
-    RankRecord, ReasonCode, RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span, Time,
-    TokenRecord, UserIsolation,
+    GpuProperties, GpuReading, GpuRequest, Health, HostShare, IdleRecord, Isolation, JobId, JobLabels,
+    JobPrediction, JobRecord, JobState, LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath,
+    Progress, RankRecord, ReasonCode, RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span,
+    Time, TokenRecord, UserIsolation,
 };
 
 /// This many seconds after 08:33:20 UTC on 21 November 2026.
@@ -112,6 +112,7 @@ fn attempt(number: u32, started: u64, ended: Option<u64>, outcome: Option<Outcom
         ended_at: ended.map(at),
         stopped: None,
         host: vec![HostShare { cpus: 6, memory: Bytes(20 << 30) }],
+        idle: ended.is_none().then(|| IdleRecord { since: at(12), stop_from: Some(at(15)), stop_at: None }),
         ranks: vec![RankRecord {
             node: "gpu1".into(),
             devices: vec![DeviceId("GPU-5e1".into())],

@@ -181,6 +181,7 @@ async fn a_job_without_output_is_refused_with_a_message() {
         stopped: None,
         ranks: vec![rank],
         host: Vec::new(),
+        idle: None,
     };
     let fifth = LogOptions { rank: 5, at_end: FollowMode::Wait, ..LogOptions::default() };
     let record = JobRecord { attempts: vec![attempt], ..running() };

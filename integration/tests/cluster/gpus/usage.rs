@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::kit::GpuCluster;
-use crate::kit::until;
+use crate::idle_sessions::idle;
+use crate::kit::{Cluster, until};
 use crate::web::server::WebServer;
 
 #[test]
@@ -35,4 +36,15 @@ fn what_a_job_does_with_its_gpu_is_measured_and_kept() {
     gpus.cluster.stop_head();
     gpus.cluster.restart_head();
     assert_eq!(usage(&gpus), kept, "it outlives the head");
+}
+
+#[test]
+fn a_session_that_has_a_gpu_for_itself_is_idle_while_the_gpu_is_whatever_its_processors_do() {
+    let gpus = GpuCluster::of(Cluster::with_head(&["--idle-stop", "6s"], &[]), 1, &[], |_| {});
+    let words = ["run", "--pty", "--gpus", "1", "--", "sh", "-c", "while :; do :; done"];
+    let screen = gpus.cluster.screen(&words);
+    screen.until_shown("[job 1 has done nothing for ");
+    gpus.world.edit_gpu(&gpus.uuid(0), |gpu| gpu.utilization = 50).unwrap();
+    until("it works", || idle(&gpus.cluster, "1").is_null());
+    gpus.cluster.ok(&["cancel", "--force", "1"]);
 }

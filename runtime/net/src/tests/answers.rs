@@ -69,6 +69,7 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::Telemetry(_)
         | Report::Usage(_)
         | Report::Idle { .. }
+        | Report::Active(_)
         | Report::ColocationSamples(_)
         | Report::Stalled { .. }
         | Report::SignalSent { .. }
@@ -204,6 +205,7 @@ pub(super) fn some_orders() -> Vec<Order> {
         application: None,
         place: None,
         checkpoints: None,
+        idle_after: None,
         ranks: vec![device],
     };
     vec![Order::Run(Box::new(run)), Order::Acknowledge(attempt.rank(0))]

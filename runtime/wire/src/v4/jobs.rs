@@ -338,7 +338,7 @@ impl From<types::JobRecord> for JobRecord {
 
 impl From<types::AttemptRecord> for AttemptRecord {
     fn from(record: types::AttemptRecord) -> AttemptRecord {
-        let types::AttemptRecord { attempt, started_at, ended_at, stopped, ranks, host: _ } = record;
+        let types::AttemptRecord { attempt, started_at, ended_at, stopped, ranks, host: _, idle: _ } = record;
         AttemptRecord { attempt, started_at, ended_at, stopped: stopped.map(Into::into), ranks }
     }
 }
@@ -398,8 +398,8 @@ impl JobEventKind {
     }
 }
 
-/// A job that waits for other jobs of its user to end waits for its turn, and one that ended with its
-/// application was cancelled.
+/// A job that waits for other jobs of its user to end waits for its turn. One that ended with its
+/// application, or because it did nothing, was cancelled.
 impl From<types::ReasonCode> for ReasonCode {
     fn from(code: types::ReasonCode) -> ReasonCode {
         match code {
@@ -425,9 +425,9 @@ impl From<types::ReasonCode> for ReasonCode {
             types::ReasonCode::CommandNotFound => ReasonCode::CommandNotFound,
             types::ReasonCode::NotExecutable => ReasonCode::NotExecutable,
             types::ReasonCode::WorkdirMissing => ReasonCode::WorkdirMissing,
-            types::ReasonCode::CancelledByUser | types::ReasonCode::ApplicationEnded => {
-                ReasonCode::CancelledByUser
-            }
+            types::ReasonCode::CancelledByUser
+            | types::ReasonCode::ApplicationEnded
+            | types::ReasonCode::Idle => ReasonCode::CancelledByUser,
             types::ReasonCode::TimeLimit | types::ReasonCode::Stalled => ReasonCode::TimeLimit,
             types::ReasonCode::NodeLost => ReasonCode::NodeLost,
             types::ReasonCode::ExecutorLost => ReasonCode::ExecutorLost,
@@ -443,14 +443,15 @@ impl From<types::ReasonCode> for ReasonCode {
     }
 }
 
-/// A job that was cancelled by force, or with its application, was cancelled. To a worker that is an order to
-/// stop it with its grace. One that stalled was stopped to be started anew.
+/// A job that was cancelled by force, with its application, or because it did nothing, was cancelled. To a
+/// worker that is an order to stop it with its grace. One that stalled was stopped to be started anew.
 impl From<types::StopReason> for StopReason {
     fn from(why: types::StopReason) -> StopReason {
         match why {
             types::StopReason::Cancelled
             | types::StopReason::Killed
-            | types::StopReason::ApplicationEnded => StopReason::Cancelled,
+            | types::StopReason::ApplicationEnded
+            | types::StopReason::Idle => StopReason::Cancelled,
             types::StopReason::TimeLimit => StopReason::TimeLimit,
             types::StopReason::Requeued | types::StopReason::Stalled => StopReason::Requeued,
             types::StopReason::GangBroken => StopReason::GangBroken,
@@ -491,8 +492,9 @@ mod tests {
 
     #[test]
     fn a_peer_of_protocol_4_takes_a_job_that_was_killed_for_one_that_was_cancelled() {
-        let cancelled = [types::StopReason::Killed, types::StopReason::ApplicationEnded];
-        assert_eq!(cancelled.map(StopReason::from), [StopReason::Cancelled; 2]);
+        let cancelled =
+            [types::StopReason::Killed, types::StopReason::ApplicationEnded, types::StopReason::Idle];
+        assert_eq!(cancelled.map(StopReason::from), [StopReason::Cancelled; 3]);
         assert_eq!(StopReason::from(types::StopReason::Stalled), StopReason::Requeued);
         assert_eq!(StopReason::from(types::StopReason::Reclaimed), StopReason::Preempted);
         let newer = [&cancelled[..], &[types::StopReason::Stalled, types::StopReason::Reclaimed]].concat();

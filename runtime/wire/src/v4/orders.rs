@@ -157,6 +157,7 @@ impl From<JobSpec> for types::JobSpec {
             qos: types::Qos::default(),
             project: None,
             sweep: None,
+            interactive: false,
             name: spec.name,
             entrypoint: spec.entrypoint.into(),
             demand: spec.demand.into(),
@@ -198,6 +199,7 @@ impl From<types::JobSpec> for JobSpec {
             qos: _,
             project: _,
             sweep: _,
+            interactive: _,
             ..
         } = spec;
         JobSpec {
@@ -239,6 +241,7 @@ impl From<RunOrder> for types::RunOrder {
             application: None,
             place: None,
             checkpoints: None,
+            idle_after: None,
         }
     }
 }
@@ -312,6 +315,7 @@ mod tests {
             application: None,
             place: None,
             checkpoints: None,
+            idle_after: None,
         }))
     }
 
@@ -353,8 +357,9 @@ mod tests {
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
-                        partition, entries, messages, input, project or sweep, its quality of service, no checkpoints \
-                        elsewhere, and is no part of an application";
-        assert_eq!(bytes(&preemptible), old + 17, "{left_out}");
+                        partition, entries, messages, input, project or sweep, its quality of service, whether it is \
+                        interactive and when it is told to be idle, no checkpoints elsewhere, and is no part of an \
+                        application";
+        assert_eq!(bytes(&preemptible), old + 19, "{left_out}");
     }
 }

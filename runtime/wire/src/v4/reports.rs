@@ -110,6 +110,7 @@ impl Report {
             | types::Report::SignalSent { .. }
             | types::Report::Usage(_)
             | types::Report::Idle { .. }
+            | types::Report::Active(_)
             | types::Report::Checkpoints { .. } => return None,
         })
     }

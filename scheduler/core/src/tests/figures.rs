@@ -244,7 +244,7 @@ fn a_job_that_leaves_its_gpus_idle_is_told_once_for_each_stretch() {
     idle(5);
     idle(9);
     let told: Vec<_> = test.feed().into_iter().filter(|it| it.kind == FeedKind::Idle).collect();
-    assert_eq!((told.len(), told[0].text.as_str()), (2, "attempt 1 has left its GPUs idle for 30 min 0 s"));
+    assert_eq!((told.len(), told[0].text.as_str()), (2, "attempt 1 has done nothing for 30 min 0 s"));
     let history = test.head.job_history(id);
     assert_eq!(history.iter().filter(|it| matches!(it.kind, JobEventKind::Idle { .. })).count(), 2);
 }

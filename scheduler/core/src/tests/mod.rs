@@ -14,6 +14,7 @@ mod expected_times;
 mod feed;
 mod figures;
 mod gpu_faults;
+mod idle_jobs;
 mod invariants;
 mod isolation;
 mod jobs;

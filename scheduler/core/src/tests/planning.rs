@@ -19,7 +19,7 @@ fn place(job: JobId, placement: Placement) -> Action {
 }
 
 /// Submits these jobs without a plan; answers with the request that is open then.
-fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> PlanRequestId {
+pub(super) fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> PlanRequestId {
     for spec in specs {
         let submit = cohabit_types::Submit { spec, idempotency_key: None, estimate: None };
         let request = cohabit_types::Request::Submit(Box::new(submit));
@@ -28,7 +28,7 @@ fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> PlanRequestId {
     test.head.open_plan_request.expect("a new job is a question to the policy")
 }
 
-fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
+pub(super) fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
     test.event(Event::Planned(ticket, Plan { actions, ..Plan::default() }));
 }
 

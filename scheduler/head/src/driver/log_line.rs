@@ -73,8 +73,9 @@ impl fmt::Display for LogLine<'_, Report> {
             }
             Report::Usage(usage) => write!(f, "usage of {}", counted(usage.len(), "rank", "ranks")),
             Report::Idle { attempt, quiet_for, .. } => {
-                write!(f, "{attempt} has left its GPUs idle for {quiet_for}")
+                write!(f, "{attempt} has done nothing for {quiet_for}")
             }
+            Report::Active(attempt) => write!(f, "{attempt} does something again"),
             Report::SignalSent { attempt, signal } => write!(f, "{attempt} was sent {signal}"),
             Report::Checkpoints { attempt, source, result: CheckpointResult::Carried(bytes) } => {
                 write!(f, "{bytes} of checkpoints were carried from {} for {attempt}", source.node)

@@ -275,8 +275,13 @@ fn reasons_of_stops_become_words_when_a_journal_is_upgraded() {
     recovered(&journal).unwrap();
     let words =
         journal.ask("SELECT group_concat(stopped) FROM (SELECT stopped FROM attempts ORDER BY attempt)");
-    let younger =
-        [StopReason::Killed, StopReason::ApplicationEnded, StopReason::Stalled, StopReason::Reclaimed];
+    let younger = [
+        StopReason::Killed,
+        StopReason::ApplicationEnded,
+        StopReason::Stalled,
+        StopReason::Reclaimed,
+        StopReason::Idle,
+    ];
     let known = StopReason::ALL.into_iter().filter(|reason| !younger.contains(reason));
     let known: Vec<&str> = known.map(StopReason::as_str).collect();
     assert_eq!(words, [Some(known.join(","))]);

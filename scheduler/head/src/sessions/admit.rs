@@ -126,6 +126,7 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
             | Report::Allotted { .. }
             | Report::Stalled { .. }
             | Report::Idle { .. }
+            | Report::Active(_)
             | Report::SignalSent { .. } => {}
             Report::Checkpoints { source, result, .. } => {
                 shorten(&mut source.node);
@@ -167,6 +168,7 @@ pub(crate) fn rows(report: &Report) -> u64 {
         | Report::Allotted { .. }
         | Report::Stalled { .. }
         | Report::Idle { .. }
+        | Report::Active(_)
         | Report::SignalSent { .. }
         | Report::Checkpoints { .. } => 1,
         Report::ColocationSamples(all) => all.len() as u64,

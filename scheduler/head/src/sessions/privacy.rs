@@ -207,6 +207,7 @@ fn private_attempt(attempt: AttemptRecord) -> AttemptRecord {
         stopped: attempt.stopped,
         ranks: attempt.ranks.into_iter().map(private_rank).collect(),
         host: attempt.host,
+        idle: attempt.idle,
     }
 }
 

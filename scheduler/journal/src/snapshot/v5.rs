@@ -292,6 +292,7 @@ impl From<AttemptV5> for state::Attempt {
             first_failure: stored.first_failure,
             progress: stored.progress,
             allotted_at: None,
+            idle_since: None,
             ordered_allotment: None,
         }
     }

@@ -224,6 +224,8 @@ pub(crate) struct AttemptV6 {
     allotted_at: Option<Time>,
     #[serde(with = "As::<Option<OrderedAllotmentV6>>", default)]
     ordered_allotment: Option<state::OrderedAllotment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle_since: Option<Time>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -352,6 +354,7 @@ pub(crate) enum AlarmV6 {
     NodeRetry(NodeId),
     DrainDeadline(NodeId),
     JobClosing(JobId),
+    JobIdle(JobId),
     Reservation(u64),
 }
 

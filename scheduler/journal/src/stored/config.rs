@@ -19,6 +19,8 @@ pub(crate) struct StoredConfig {
     max_running_jobs: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     fair_share: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle_stop: Option<Span>,
 }
 
 const fn never() -> Span {

@@ -68,6 +68,8 @@ pub(crate) struct StoredJobSpec {
     project: Option<String>,
     #[serde(with = "As::<Option<StoredSweep>>", default, skip_serializing_if = "Option::is_none")]
     sweep: Option<types::Sweep>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    interactive: bool,
 }
 
 #[derive(Serialize, Deserialize)]

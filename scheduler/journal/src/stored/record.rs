@@ -89,6 +89,9 @@ pub(crate) struct StoredAttemptRecord {
     ranks: Vec<types::RankRecord>,
     #[serde(with = "As::<Vec<StoredHostShare>>", default, skip_serializing_if = "Vec::is_empty")]
     host: Vec<types::HostShare>,
+    /// Only of attempts that run, of which no record is stored.
+    #[serde(skip)]
+    idle: Option<types::IdleRecord>,
 }
 
 #[derive(Serialize, Deserialize)]

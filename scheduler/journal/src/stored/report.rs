@@ -63,6 +63,7 @@ pub(crate) enum StoredReport {
         since: Time,
         quiet_for: Span,
     },
+    Active(AttemptId),
     SignalSent {
         attempt: AttemptId,
         signal: Signal,

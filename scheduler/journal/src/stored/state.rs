@@ -60,6 +60,7 @@ pub(crate) enum StoredReasonCode {
     HeldAfterFaults,
     ApplicationEnded,
     Stalled,
+    Idle,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,6 +82,7 @@ pub(crate) enum StoredStopReason {
     ApplicationEnded,
     Stalled,
     Reclaimed,
+    Idle,
 }
 
 shape_of! {

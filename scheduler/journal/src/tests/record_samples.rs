@@ -108,6 +108,7 @@ fn full_record(plain: &JobRecord) -> JobRecord {
         stopped,
         ranks: vec![rank.clone(), unknown.clone()],
         host: Vec::new(),
+        idle: None,
     };
     JobRecord {
         group: Some("nightly".into()),

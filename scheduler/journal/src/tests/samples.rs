@@ -159,6 +159,7 @@ pub(super) fn config() -> Config {
         node_failures: 5,
         max_running_jobs: None,
         fair_share: false,
+        idle_stop: None,
     }
 }
 

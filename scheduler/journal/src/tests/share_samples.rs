@@ -14,9 +14,10 @@ pub(super) fn events() -> Vec<Event> {
     let by = Principal::new("root", Role::Admin);
     let apply = Request::ApplyShares(Box::new(table()));
     let reclaim = Action::Reclaim { job: JobId::new(3), why: "makes room for job 4 of ben".into() };
-    let plan = Plan { actions: vec![reclaim], wake: None };
+    let idle = Action::StopIdle { job: JobId::new(5), why: "makes room for job 4 of ben".into() };
+    let plan = Plan { actions: vec![reclaim, idle], wake: None };
     vec![
-        Event::HeadStarted(Config { fair_share: true, ..config() }),
+        Event::HeadStarted(Config { fair_share: true, idle_stop: Some(Span::from_secs(1_800)), ..config() }),
         Event::Client(ClientRequestId(9), by.clone(), apply),
         Event::Client(ClientRequestId(10), by, Request::ApplyShares(Box::new(limited()))),
         Event::Planned(PlanRequestId(7), plan),

@@ -57,8 +57,9 @@ pub(super) fn events() -> Vec<Event> {
     let (reason, within) = (Some("new power supply".to_owned()), Some(Span::from_secs(7_200)));
     let drain = by("root", Role::Admin, Request::Drain(DrainRequest { node: "box".into(), reason, within }));
     let [carried, missing] = checkpoint_results().map(found);
-    let reports = [carried, missing, stalled(None), stalled(Some(9)), idle, sent, ended]
-        .map(|it| Event::Report(worker(), it));
+    let reports =
+        [carried, missing, stalled(None), stalled(Some(9)), idle, Report::Active(attempt), sent, ended]
+            .map(|it| Event::Report(worker(), it));
     let requests = [submit(in_slices), submit(watched)].into_iter().chain(updates).chain([drain]);
     requests.chain(reports).collect()
 }

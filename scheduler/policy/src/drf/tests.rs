@@ -122,7 +122,7 @@ fn jobs_share_gpus_as_under_first_fit_sharing() {
     let plan = plan_of(&view);
     let devices = plan.actions.iter().map(|action| match action {
         Action::Place { placement: Placement { parts, .. }, .. } => parts[0].devices[0].to_string(),
-        Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::StopIdle { .. } | Action::Allot { .. } => {
             panic!("no job is stopped or changed")
         }
     });

@@ -202,7 +202,10 @@ fn uncertainty_counts_but_an_unknown_set_is_tried() {
         let plan = plan(&doubting(uncertainty, 1.0), &with(view, vec![bound(most)]));
         plan.actions.into_iter().next().map(|action| match action {
             Action::Place { why, .. } => why,
-            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+            Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => {
                 panic!("no job is stopped or changed")
             }
         })
@@ -334,7 +337,10 @@ fn stopped(plan: &Plan) -> Vec<(u64, &str)> {
         .iter()
         .filter_map(|action| match action {
             Action::Preempt { job, why } => Some((job.number, why.as_str())),
-            Action::Reclaim { .. } | Action::Place { .. } | Action::Allot { .. } => None,
+            Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Place { .. }
+            | Action::Allot { .. } => None,
         })
         .collect()
 }

@@ -357,7 +357,8 @@ impl<K: Ord + Copy> Iterator for Walk<'_, K> {
 /// The users of the jobs that these actions stop hold so much less.
 pub(crate) fn note_stops(turns: &mut Turns, actions: &[Action], view: &View) {
     for action in actions {
-        if let Action::Preempt { job, .. } | Action::Reclaim { job, .. } = action
+        if let Action::Preempt { job, .. } | Action::Reclaim { job, .. } | Action::StopIdle { job, .. } =
+            action
             && let Some(stopped) = view.running.get(job)
         {
             turns.release(view.party(&stopped.traits), stopped.holds);

@@ -29,6 +29,8 @@ pub(super) struct RunningSets {
     pub(super) stoppable: BTreeSet<JobId>,
     /// Those of them that took what nobody else wanted.
     pub(super) low: BTreeSet<JobId>,
+    /// Those of them that do nothing.
+    pub(super) idle: BTreeSet<JobId>,
     /// Those that were told to stop.
     pub(super) stopping: BTreeSet<JobId>,
 }
@@ -38,18 +40,22 @@ impl RunningSets {
         self.remove(job.id);
         match job.phase {
             RunPhase::Stopping => _ = self.stopping.insert(job.id),
-            RunPhase::Running if job.traits.preemptible => {
-                self.stoppable.insert(job.id);
-                if job.traits.qos == Qos::Low {
+            RunPhase::Running => {
+                if job.traits.preemptible && job.traits.qos == Qos::Low {
                     self.low.insert(job.id);
                 }
+                if job.idle_from.is_some() {
+                    self.idle.insert(job.id);
+                }
+                if job.traits.preemptible || job.idle_from.is_some() {
+                    self.stoppable.insert(job.id);
+                }
             }
-            RunPhase::Running => {}
         }
     }
 
     pub(super) fn remove(&mut self, job: JobId) {
-        for set in [&mut self.stoppable, &mut self.low, &mut self.stopping] {
+        for set in [&mut self.stoppable, &mut self.low, &mut self.idle, &mut self.stopping] {
             set.remove(&job);
         }
     }

@@ -49,9 +49,17 @@ struct Candidate<'v> {
     holds: u64,
 }
 
+impl Candidate<'_> {
+    fn is_low(&self) -> bool {
+        self.job.traits.preemptible && self.job.traits.qos == Qos::Low
+    }
+}
+
 /// The jobs that are asked to stop for one that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Victims {
+    /// Those that do nothing.
+    Idle,
     /// Those that take only what nobody else wants.
     LowQos,
     /// Those of users and projects that hold more than is due to them.
@@ -122,10 +130,11 @@ impl<'v> ReclaimDraft<'v> {
         let starts: BTreeSet<JobId> = started(&self.plan.actions).collect();
         let claiming: BTreeSet<JobId> = claims.iter().map(|claim| claim.job).collect();
         let mut candidates: Option<Vec<Candidate<'_>>> = None;
-        let kinds: &[Victims] = match self.running.low.is_empty() {
-            true => &[Victims::BeyondTheirPart],
-            false => &[Victims::LowQos, Victims::BeyondTheirPart],
-        };
+        let kinds = [
+            (!self.running.idle.is_empty()).then_some(Victims::Idle),
+            (!self.running.low.is_empty()).then_some(Victims::LowQos),
+            Some(Victims::BeyondTheirPart),
+        ];
         let mut tries = 0;
         let mut turns = self.turns.clone();
         while let Some(line) = turns.next() {
@@ -139,7 +148,7 @@ impl<'v> ReclaimDraft<'v> {
             let waits = |job: &JobId| !starts.contains(job) && !claiming.contains(job);
             for id in waiting.of(party).filter(waits).take(LOOKED_AT) {
                 let job = &view.pending[&id];
-                for victims in kinds.iter().copied() {
+                for victims in kinds.into_iter().flatten() {
                     let Some(since) = self.owed_from(job, party, victims) else { continue };
                     if since > view.now {
                         self.may_later(since);
@@ -175,7 +184,7 @@ impl<'v> ReclaimDraft<'v> {
         }
         let amount = wanted(&job.demand);
         match victims {
-            Victims::LowQos => Some(job.eligible_at + WAITED_AT_ONCE),
+            Victims::Idle | Victims::LowQos => Some(job.eligible_at + WAITED_AT_ONCE),
             Victims::BeyondTheirPart if !self.turns.is_due(party, amount) => None,
             Victims::BeyondTheirPart if self.turns.is_guaranteed(party, amount) => {
                 Some(job.eligible_at + WAITED_AT_ONCE)
@@ -184,8 +193,8 @@ impl<'v> ReclaimDraft<'v> {
         }
     }
 
-    /// The running jobs that may be stopped: those of low quality of service first, then those whose side
-    /// holds most of its part, then the youngest.
+    /// The running jobs that may be stopped: those that do nothing first, then those of low quality of
+    /// service, then those whose side holds most of its part, then the youngest.
     fn candidates(&self) -> Vec<Candidate<'v>> {
         let view = self.view;
         let stopped: BTreeSet<JobId> = self
@@ -193,7 +202,9 @@ impl<'v> ReclaimDraft<'v> {
             .actions
             .iter()
             .filter_map(|action| match action {
-                Action::Preempt { job, .. } | Action::Reclaim { job, .. } => Some(*job),
+                Action::Preempt { job, .. } | Action::Reclaim { job, .. } | Action::StopIdle { job, .. } => {
+                    Some(*job)
+                }
                 Action::Place { .. } | Action::Allot { .. } => None,
             })
             .collect();
@@ -203,8 +214,9 @@ impl<'v> ReclaimDraft<'v> {
             .map(|job| Candidate { job, party: view.party(&job.traits), holds: job.holds })
             .collect();
         candidates.sort_by_cached_key(|it| {
-            let is_low = it.job.traits.qos == Qos::Low;
-            (Reverse(is_low), Reverse(self.turns.parts_held(it.party)), Reverse(it.job.started_at), it.job.id)
+            let is_unwanted = (is_idle(it.job, view.now), it.is_low());
+            let parts_held = self.turns.parts_held(it.party);
+            (Reverse(is_unwanted), Reverse(parts_held), Reverse(it.job.started_at), it.job.id)
         });
         candidates
     }
@@ -235,9 +247,13 @@ impl<'v> ReclaimDraft<'v> {
             free.remove_resident(victim.id, &victim.demand, &victim.placement);
         }
         let placement = policy.dry_run_on(view, job, &free).ok()?.placement;
-        let why = self.reason(job, party, victims);
-        for victim in &chosen {
-            self.plan.actions.push(Action::Reclaim { job: *victim, why: why.clone() });
+        for victim in chosen.iter().map(|victim| &view.running[victim]) {
+            let (id, is_idle) = (victim.id, is_idle(victim, view.now));
+            let why = self.reason(job, party, if is_idle { Victims::Idle } else { victims });
+            self.plan.actions.push(match is_idle {
+                true => Action::StopIdle { job: id, why },
+                false => Action::Reclaim { job: id, why },
+            });
         }
         Some(RoomClaim {
             job: job.id,
@@ -259,7 +275,6 @@ impl<'v> ReclaimDraft<'v> {
         candidates: &[Candidate<'v>],
         free: &FreeNodes<'v>,
     ) -> Option<BTreeSet<JobId>> {
-        let keep_for = self.shares.table().keep_for;
         let mut selection = VictimSelection::new(&job.demand, free);
         let mut turns = self.turns.clone();
         let mut next_stoppable: Option<Time> = None;
@@ -267,18 +282,7 @@ impl<'v> ReclaimDraft<'v> {
             if selection.fits() {
                 break;
             }
-            let is_low = candidate.job.traits.qos == Qos::Low;
-            let may_stop = match victims {
-                Victims::LowQos => is_low,
-                Victims::BeyondTheirPart => {
-                    is_low || turns.may_reclaim(party, candidate.party, candidate.holds)
-                }
-            };
-            if !may_stop {
-                continue;
-            }
-            let kept = if is_low { Time::EPOCH } else { candidate.job.started_at + keep_for };
-            let from = kept.max(candidate.job.reclaimable_from);
+            let Some(from) = self.stoppable_from(candidate, party, victims, &turns) else { continue };
             if from > self.view.now {
                 next_stoppable = Some(next_stoppable.map_or(from, |at| at.min(from)));
                 continue;
@@ -295,9 +299,30 @@ impl<'v> ReclaimDraft<'v> {
         }
     }
 
+    /// From when on a job may be stopped for one of this party; `None` if it may not.
+    fn stoppable_from(
+        &self,
+        candidate: &Candidate<'v>,
+        party: Party,
+        victims: Victims,
+        turns: &Turns,
+    ) -> Option<Time> {
+        let (job, is_low) = (candidate.job, candidate.is_low());
+        let is_asked = match victims {
+            Victims::Idle => false,
+            Victims::LowQos => is_low,
+            Victims::BeyondTheirPart => is_low || turns.may_reclaim(party, candidate.party, candidate.holds),
+        };
+        let keep_for = if is_low { Span::ZERO } else { self.shares.table().keep_for };
+        let asked = (is_asked && job.traits.preemptible)
+            .then(|| (job.started_at + keep_for).max(job.reclaimable_from));
+        [asked, job.idle_from].into_iter().flatten().min()
+    }
+
     fn reason(&self, job: &PendingJob, party: Party, victims: Victims) -> String {
         let (id, user) = (job.id, self.shares.name(party));
         match victims {
+            Victims::Idle => format!("makes room for job {id} of {user}: it does nothing"),
             Victims::LowQos => format!("makes room for job {id} of {user}: it took what nobody else wanted"),
             Victims::BeyondTheirPart => {
                 let standing = self.turns.standing_of_project(party);
@@ -322,10 +347,16 @@ impl<'v> ReclaimDraft<'v> {
     }
 }
 
+fn is_idle(job: &RunningJob, now: Time) -> bool {
+    job.idle_from.is_some_and(|from| from <= now)
+}
+
 fn started(actions: &[Action]) -> impl Iterator<Item = JobId> {
     actions.iter().filter_map(|action| match action {
         Action::Place { job, .. } => Some(*job),
-        Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => None,
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::StopIdle { .. } | Action::Allot { .. } => {
+            None
+        }
     })
 }
 

@@ -44,6 +44,7 @@ impl Reclaiming {
             ViewChange::Running(job) => {
                 self.waiting.remove(job.id);
                 self.running.insert(job);
+                job.idle_from.into_iter().for_each(|at| self.next_look.sooner(at));
             }
             ViewChange::Gone(job) => {
                 self.waiting.remove(*job);

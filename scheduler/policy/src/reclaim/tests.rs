@@ -128,7 +128,7 @@ impl Cluster {
                     starts.insert(job.number);
                     self.start(job, placement);
                 }
-                Action::Reclaim { job, .. } => {
+                Action::Reclaim { job, .. } | Action::StopIdle { job, .. } => {
                     stops.insert(job.number);
                     let stopping =
                         RunningJob { phase: RunPhase::Stopping, ..self.view.running[&job].clone() };
@@ -256,6 +256,45 @@ fn jobs_of_low_quality_of_service_give_their_place_to_any_other() {
     // And stop nobody themselves.
     cluster.wait("ben", 4, gpus(1), LOW);
     cluster.later(5 * HOUR);
+    assert_eq!(cluster.plan().1, numbers([]));
+}
+
+#[test]
+fn a_job_that_does_nothing_gives_its_place_to_any_that_waits_and_keeps_it_otherwise() {
+    let mut cluster = Cluster::new("hybrid", 2, ShareTable::default());
+    (1..=2).for_each(|number| cluster.run("ada", number, 1, FIXED));
+    let idle_from = Some(cluster.view.now + Span::from_secs(10 * MINUTE));
+    let idle = cluster.view.running[&JobId::new(1)].clone();
+    cluster.change(vec![ViewChange::Running(RunningJob { idle_from, ..idle.clone() })]);
+    cluster.later(20 * MINUTE);
+    assert_eq!(cluster.plan().1, numbers([]), "nobody waits");
+    // Too wide for its place, so that stopping it would help nobody.
+    cluster.wait("ada", 3, gpus(2), FIXED);
+    cluster.later(HOUR);
+    assert_eq!(cluster.plan().1, numbers([]));
+    cluster.wait("ada", 4, gpus(1), FIXED);
+    cluster.later(29);
+    assert_eq!(cluster.plan().1, numbers([]));
+    cluster.later(1);
+    let plan = cluster.policy.plan(&cluster.view);
+    let stop = |action: &Action| matches!(action, Action::StopIdle { job, .. } if *job == idle.id);
+    assert!(plan.actions.iter().any(stop), "{plan:?}");
+}
+
+#[test]
+fn a_job_that_does_something_again_is_not_stopped() {
+    let mut cluster = Cluster::new("fifo", 1, ShareTable::default());
+    cluster.run("ada", 1, 1, FIXED);
+    let active = cluster.view.running[&JobId::new(1)].clone();
+    let idle_from = Some(cluster.view.now + Span::from_secs(10 * MINUTE));
+    cluster.change(vec![ViewChange::Running(RunningJob { idle_from, ..active.clone() })]);
+    cluster.wait("ben", 2, gpus(1), FIXED);
+    cluster.later(9 * MINUTE);
+    assert_eq!(cluster.plan().1, numbers([]));
+    // It is looked again when it may be stopped, although nothing else changes.
+    assert!(cluster.policy.plan(&cluster.view).wake.is_some_and(|at| Some(at) <= idle_from));
+    cluster.change(vec![ViewChange::Running(active)]);
+    cluster.later(HOUR);
     assert_eq!(cluster.plan().1, numbers([]));
 }
 

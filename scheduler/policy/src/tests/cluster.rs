@@ -194,7 +194,9 @@ impl TestCluster {
     fn act(&mut self, action: Action) {
         match action {
             Action::Place { job, placement, why, .. } => self.start(job, placement, why),
-            Action::Preempt { job, .. } | Action::Reclaim { job, .. } => self.stop(job),
+            Action::Preempt { job, .. } | Action::Reclaim { job, .. } | Action::StopIdle { job, .. } => {
+                self.stop(job)
+            }
             Action::Allot { job, host, .. } => self.allot(job, host),
         }
     }

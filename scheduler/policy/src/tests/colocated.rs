@@ -65,7 +65,7 @@ pub(crate) fn placed_on(view: &View, plan: &Plan) -> Vec<(u64, usize, usize)> {
     };
     let placed = |action: &Action| match action {
         Action::Place { job, placement, .. } => place(*job, &placement.parts[0]),
-        Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::StopIdle { .. } | Action::Allot { .. } => {
             panic!("no job is stopped or changed")
         }
     };

@@ -120,6 +120,7 @@ pub(crate) fn placed(plan: &Plan) -> Vec<u64> {
         Action::Place { job, .. }
         | Action::Preempt { job, .. }
         | Action::Reclaim { job, .. }
+        | Action::StopIdle { job, .. }
         | Action::Allot { job, .. } => job.number,
     };
     plan.actions.iter().map(number).collect()

@@ -17,7 +17,10 @@ fn jobs_fill_nodes_in_order() {
             Action::Place { placement, .. } => {
                 placement.parts[0].devices.iter().map(|it| it.to_string()).collect()
             }
-            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => vec![],
+            Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => vec![],
         })
         .collect();
     assert_eq!(devices, [vec!["gpu-0".to_owned()], vec!["gpu-0".into(), "gpu-1".into()]]);

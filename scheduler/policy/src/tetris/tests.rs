@@ -43,7 +43,10 @@ fn packing_starts_two_jobs_where_first_fit_starts_one() {
         .iter()
         .map(|action| match action {
             Action::Place { why, .. } => why,
-            Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+            Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => {
                 panic!("no job is stopped or changed")
             }
         })

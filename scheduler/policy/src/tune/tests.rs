@@ -101,7 +101,9 @@ impl Board {
                     self.hold(running, held.at_least(host), Some(host));
                     allotted.push((job.number, host));
                 }
-                Action::Preempt { .. } | Action::Reclaim { .. } => panic!("no job is stopped"),
+                Action::Preempt { .. } | Action::Reclaim { .. } | Action::StopIdle { .. } => {
+                    panic!("no job is stopped")
+                }
             }
         }
         allotted

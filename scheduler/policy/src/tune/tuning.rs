@@ -152,7 +152,10 @@ impl<'v> Tuning<'v> {
                 }
                 fits.then_some(Action::Place { job, placement, runtime, slowdown, why })
             }
-            action @ (Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. }) => Some(action),
+            action @ (Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. }) => Some(action),
         });
         admitted.collect()
     }

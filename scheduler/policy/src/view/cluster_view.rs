@@ -318,6 +318,7 @@ impl PendingJob {
             attained,
             holds: wanted(&demand),
             reclaimable_from: Time::EPOCH,
+            idle_from: None,
             traits,
         }
     }
@@ -366,6 +367,8 @@ pub struct RunningJob {
     pub holds: u64,
     /// It may not be reclaimed before, because it was lately reclaimed as often as it may be.
     pub reclaimable_from: Time,
+    /// It does nothing, and is stopped from then on if its place would help a job that waits.
+    pub idle_from: Option<Time>,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
 }

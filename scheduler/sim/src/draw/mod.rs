@@ -6,6 +6,7 @@
 mod applications;
 mod faults;
 mod host_ranges;
+mod idleness;
 mod jobs;
 mod outages;
 mod random_time;
@@ -63,6 +64,7 @@ impl Scenario {
         scenario.config.fair_share = Random::stream(seed, "fair share").chance(0.8);
         shares::draw(seed, &mut scenario);
         reservations::draw(seed, &mut scenario);
+        idleness::draw(seed, &mut scenario);
         scenario
     }
 }

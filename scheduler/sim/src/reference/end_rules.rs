@@ -43,6 +43,7 @@ impl ReferenceModel {
             }
             Some(StopReason::Preempted) => requests.preempted,
             Some(StopReason::Reclaimed) => requests.reclaimed,
+            Some(StopReason::Idle) => requests.stopped_as_idle,
             Some(StopReason::TimeLimit) => self.specs[&id.number].time_limit.is_some(),
             Some(_) | None => true,
         }
@@ -59,7 +60,12 @@ impl ReferenceModel {
             && match (step.after.state, fault) {
                 (JobState::Completed, _) => well,
                 (JobState::Cancelled, None) => {
-                    let stopped = [StopReason::Cancelled, StopReason::Killed, StopReason::ApplicationEnded];
+                    let stopped = [
+                        StopReason::Cancelled,
+                        StopReason::Killed,
+                        StopReason::ApplicationEnded,
+                        StopReason::Idle,
+                    ];
                     attempt.stopped.is_some_and(|why| stopped.contains(&why))
                 }
                 (JobState::Timeout, None) => {

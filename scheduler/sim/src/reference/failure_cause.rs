@@ -28,7 +28,8 @@ impl FailureCause {
                 | StopReason::TimeLimit
                 | StopReason::Requeued
                 | StopReason::Preempted
-                | StopReason::Reclaimed,
+                | StopReason::Reclaimed
+                | StopReason::Idle,
             ) => None,
             Some(StopReason::MpsFault | StopReason::GpuMemory) => Some(FailureCause::Own),
             Some(

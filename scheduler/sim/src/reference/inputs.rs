@@ -6,7 +6,7 @@ use cohabit_policy::{Action, Plan};
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
     AttemptId, ChangeResult, ClientRequestId, JobChange, JobId, JobPhase, JobSpec, JobState, NodeId, Order,
-    RankId, Reply, Request,
+    RankId, Reply, Report, Request, Time, WorkerKey,
 };
 
 use super::job::ReferenceJob;
@@ -32,12 +32,16 @@ impl ReferenceModel {
                 (Request::Resume(_), Some(Reply::Node(name))) => self.reserved.resume(name, it.at),
                 _ => {}
             },
-            Event::Planned(_, plan) => self.apply_plan(plan),
+            Event::Planned(_, plan) => self.apply_plan(plan, it.at),
             Event::HeadStarted(_) => self.head_started_at = it.at,
+            // One of an earlier link counts for nothing.
+            Event::Report(key, report) if !it.head.changes_nothing(*key, &Report::Progress(Vec::new())) => {
+                self.note_idleness(*key, report, it.at);
+            }
+            Event::Alarm => self.stop_idle_at_last(it.at),
             Event::Joined(..)
             | Event::Lost(..)
             | Event::Report(..)
-            | Event::Alarm
             | Event::InterferenceUpdated
             | Event::ClockSet(_)
             | Event::Restored(_)
@@ -46,7 +50,24 @@ impl ReferenceModel {
         Ok(BTreeSet::new())
     }
 
-    fn apply_plan(&mut self, plan: &Plan) {
+    fn note_idleness(&mut self, key: WorkerKey, report: &Report, at: Time) {
+        let (Report::Idle { attempt, .. } | Report::Active(attempt)) = report else { return };
+        if self.ordered.get(&attempt.rank(0)) == Some(&key.node) {
+            self.idle.note(report, at);
+        }
+    }
+
+    /// Whatever has done nothing for too long may be stopped now.
+    fn stop_idle_at_last(&mut self, at: Time) {
+        let stop = self.config.idle_stop;
+        for (id, job) in &mut self.jobs {
+            let live = job.observed.attempts.last().map(|it| id.attempt(it.number));
+            job.requests.stopped_as_idle |= self.specs[&id.number].interactive
+                && live.is_some_and(|live| self.idle.has_to_stop(live, stop, at));
+        }
+    }
+
+    fn apply_plan(&mut self, plan: &Plan, at: Time) {
         for action in &plan.actions {
             match action {
                 Action::Preempt { job, .. } => {
@@ -54,6 +75,13 @@ impl ReferenceModel {
                 }
                 Action::Reclaim { job, .. } => {
                     self.jobs.entry(*job).and_modify(|job| job.requests.reclaimed = true);
+                }
+                Action::StopIdle { job: id, .. } => {
+                    let (stop, is_interactive) = (self.config.idle_stop, self.specs[&id.number].interactive);
+                    let Some(job) = self.jobs.get_mut(id) else { continue };
+                    let live = job.observed.attempts.last().map(|it| id.attempt(it.number));
+                    job.requests.stopped_as_idle |=
+                        is_interactive && live.is_some_and(|live| self.idle.may_be_stopped(live, stop, at));
                 }
                 Action::Place { .. } | Action::Allot { .. } => {}
             }

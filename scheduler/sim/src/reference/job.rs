@@ -32,6 +32,9 @@ pub(super) struct UserRequests {
     pub(super) preempted: bool,
     /// A plan has reclaimed its devices.
     pub(super) reclaimed: bool,
+    /// It is interactive, and had done nothing for long when a plan stopped it, or for so long that it was
+    /// due to stop.
+    pub(super) stopped_as_idle: bool,
     /// It is held.
     pub(super) held: bool,
 }

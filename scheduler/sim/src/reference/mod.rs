@@ -12,6 +12,7 @@
 
 mod end_rules;
 mod failure_cause;
+mod idle_attempts;
 mod inputs;
 mod job;
 mod node_holdings;
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{AttemptId, JobId, JobSpec, JobState, NodeId, RankId, Time};
 
+use self::idle_attempts::IdleAttempts;
 use self::job::ReferenceJob;
 use self::observed::ObservedJob;
 use self::reserved_nodes::ReservedNodes;
@@ -50,6 +52,8 @@ pub(crate) struct ReferenceModel {
     users: BTreeMap<u64, String>,
     /// Which nodes are reserved.
     reserved: ReservedNodes,
+    /// Which attempts do nothing.
+    idle: IdleAttempts,
     /// When the head was last started.
     head_started_at: Time,
 }
@@ -93,6 +97,7 @@ impl ReferenceModel {
             node_ranks: BTreeMap::new(),
             users: BTreeMap::new(),
             reserved: ReservedNodes::default(),
+            idle: IdleAttempts::default(),
             head_started_at: Time::EPOCH,
         }
     }

@@ -66,6 +66,7 @@ fn a_wrongly_charged_attempt_is_found_in_a_truncated_history() {
         stopped,
         ranks: Vec::new(),
         host: Vec::new(),
+        idle: None,
     };
     let attempts = [ended(1, None), ended(2, Some(StopReason::DeviceLost)), ended(3, None)];
     let history = |failures: &[(u32, u32)]| -> Vec<JobEvent> {

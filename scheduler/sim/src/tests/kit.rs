@@ -57,6 +57,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         node_rank: 0,
         checkpoints: None,
         note: None,
+        idle_after: None,
         environment: [].into(),
     }
 }

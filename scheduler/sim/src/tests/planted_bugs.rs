@@ -130,7 +130,7 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
 
 #[test]
 fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within_a_few_seeds() {
-    let bugs: [(PlantedBug, &[&str]); 14] = [
+    let bugs: [(PlantedBug, &[&str]); 16] = [
         (PlantedBug::GrantBeforeShrink, &["is overloaded", "recorded is"]),
         (PlantedBug::UnfetchedCode, &["starts without its code"]),
         (PlantedBug::KeptCopies, &["keeps a copy of the code"]),
@@ -143,6 +143,8 @@ fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within
         (PlantedBug::VictimBelowPart, &["is left with less than is due to them"]),
         (PlantedBug::DoubleCharge, &["thousandths of a GPU, but"]),
         (PlantedBug::ForgottenReservation, &["reserved for others"]),
+        (PlantedBug::StoppedWork, &["is stopped as idle, but it works"]),
+        (PlantedBug::BelievedIdle, &["idle"]),
         // A job of several devices waits for ever, and beside no idle one that fits.
         (PlantedBug::LostVictim, &["waits although it fits an idle device", "is PENDING"]),
         (PlantedBug::ForgottenWake, &["jobs wait beside running ones, and the policy is not asked again"]),

@@ -41,6 +41,7 @@ impl World<'_> {
             ExternalEvent::ApplyShares(table) => self.administer(Request::ApplyShares(table.clone())),
             ExternalEvent::Reserve(drawn) => self.administer(Request::Reserve(drawn)),
             ExternalEvent::CancelReservation(number) => self.administer(Request::CancelReservation(number)),
+            ExternalEvent::ReadActivity { node, works } => self.read_activity(node, works)?,
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
             ExternalEvent::CrashHead { effects_lost, down_for } => {
                 self.schedule_head_crash(effects_lost, down_for)?

@@ -94,6 +94,14 @@ impl World<'_> {
                     reservations.insert("known".into(), serde_json::Map::new().into());
                 }
             }),
+            Some(PlantedBug::BelievedIdle) => self.head.edit(|_, parts| {
+                let jobs = parts.iter_mut().filter_map(|part| part["jobs"].as_object_mut());
+                for job in jobs.flat_map(|jobs| jobs.values_mut()) {
+                    if let Some(attempt) = job.pointer_mut("/status/running") {
+                        attempt["idle_since"] = 0.into();
+                    }
+                }
+            }),
             Some(PlantedBug::ForgottenJob) => self.head.edit(|_, parts| {
                 let forgotten = JobId::new(1).to_string();
                 for part in parts {
@@ -130,6 +138,7 @@ impl World<'_> {
                 running.find(|job| job.traits.preemptible && self.had_waited_too_long(job.id))
             }
             Some(PlantedBug::VictimBelowPart) => return self.with_needless_reclaim(plan),
+            Some(PlantedBug::StoppedWork) => return self.with_stopped_work(plan),
             Some(PlantedBug::ForgottenWake) => return Plan { wake: None, ..plan },
             Some(_) | None => None,
         };
@@ -152,6 +161,18 @@ impl World<'_> {
         };
         let victims = view.running.values().filter(may_stop);
         plan.actions.extend(victims.map(|job| Action::Reclaim { job: job.id, why: why.clone() }));
+        plan
+    }
+
+    /// Stops a job as idle that does something, for any job that waits.
+    fn with_stopped_work(&self, mut plan: Plan) -> Plan {
+        let view = self.head.view();
+        let works =
+            view.running.values().find(|job| job.phase == RunPhase::Running && job.idle_from.is_none());
+        if let Some((job, claimant)) = works.zip(view.pending.values().next()) {
+            let why = format!("makes room for job {} of {}: planted", claimant.id, claimant.traits.user);
+            plan.actions.push(Action::StopIdle { job: job.id, why });
+        }
         plan
     }
 

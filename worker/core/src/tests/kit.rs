@@ -22,6 +22,8 @@ pub(super) struct TestWorker {
     /// Why executors know that their ranks are being stopped.
     stop_reasons: BTreeMap<RankId, StopReason>,
     signals: Vec<Signal>,
+    /// What the rank of job 1 has taken.
+    pub(super) processor_time: Span,
 }
 
 /// The attempt that most tests are about.
@@ -73,6 +75,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         application: None,
         place: None,
         checkpoints: None,
+        idle_after: None,
         world_size: ranks,
         rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
         ranks: (0..ranks).map(run).collect(),
@@ -144,6 +147,7 @@ pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<RankExit>) -> 
         node_rank: 0,
         checkpoints: None,
         note: None,
+        idle_after: None,
         environment: [].into(),
     };
     FoundRank { start, started_at: at(10), stopping: None, ending, progress: None }
@@ -170,6 +174,7 @@ impl TestWorker {
             effects: Vec::new(),
             stop_reasons: BTreeMap::new(),
             signals: Vec::new(),
+            processor_time: Span::ZERO,
         }
     }
 

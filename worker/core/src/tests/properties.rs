@@ -40,8 +40,9 @@ fn allot(attempt: AttemptId) -> WorkerEvent {
 /// Of two ranks on whole devices, or one on a part of one.
 fn run_order() -> impl Strategy<Value = RunOrder> {
     let flag = || prop::bool::ANY;
-    let terms = (prop::option::of(1..90u64), flag(), flag(), flag(), flag());
-    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, (warning, shares, insists, has_code, carries))| {
+    let terms = (prop::option::of(1..90u64), flag(), flag(), flag(), flag(), flag());
+    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, terms)| {
+        let (warning, shares, insists, has_code, carries, interactive) = terms;
         let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
         order.attempt = JobId::new(7).attempt(attempt);
         if shares {
@@ -51,6 +52,7 @@ fn run_order() -> impl Strategy<Value = RunOrder> {
         }
         Arc::make_mut(&mut order.spec).code = has_code.then(code);
         order.checkpoints = carries.then(|| CheckpointSource { attempt: 1, node: "den".into() });
+        order.idle_after = interactive.then(|| secs(8));
         if insists {
             Arc::make_mut(&mut order.spec).demand.limits = EnforcementRequirement::Enforced;
         }
@@ -110,6 +112,9 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
         2 => (rank_id(), enforcement()).prop_map(|(rank, state)| WorkerEvent::Sharing(rank, state)),
         1 => rank_id().prop_map(|rank| WorkerEvent::PrivateUser(rank, 61_184)),
         2 => sample().prop_map(|sample| WorkerEvent::Sampled(vec![sample])),
+        1 => (rank_id(), 0..9u64).prop_map(|(rank, secs)| {
+            WorkerEvent::ProcessorTime(vec![(rank, Span::from_secs(secs))])
+        }),
         1 => (device_id(), prop::sample::select(vec![31, 31, 31, 63, 74, 79]))
             .prop_map(|(device, code)| WorkerEvent::Xid(device, code)),
         4 => Just(WorkerEvent::Alarm),
@@ -183,6 +188,7 @@ impl World {
             WorkerEvent::Sharing(..)
             | WorkerEvent::PrivateUser(..)
             | WorkerEvent::Sampled(_)
+            | WorkerEvent::ProcessorTime(_)
             | WorkerEvent::Xid(..) => true,
         }
     }
@@ -205,7 +211,7 @@ impl World {
             WorkerEvent::Order(_) | WorkerEvent::Progress(..) | WorkerEvent::Found(_) => {}
             WorkerEvent::Linked | WorkerEvent::Unlinked | WorkerEvent::Alarm => {}
             WorkerEvent::Mps(..) | WorkerEvent::Sharing(..) | WorkerEvent::PrivateUser(..) => {}
-            WorkerEvent::Sampled(_) | WorkerEvent::Xid(..) => {}
+            WorkerEvent::Sampled(_) | WorkerEvent::ProcessorTime(_) | WorkerEvent::Xid(..) => {}
         }
         let mut effects = Vec::new();
         self.worker.handle(self.now, event, &mut effects);

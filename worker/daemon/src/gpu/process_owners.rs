@@ -71,6 +71,16 @@ impl ProcessOwners {
         self.lock().executors.insert(rank, executor);
     }
 
+    /// Where ranks have cgroups.
+    pub(crate) const fn cgroups(&self) -> Option<&Cgroups> {
+        self.cgroups.as_ref()
+    }
+
+    /// The executor of a rank that runs.
+    pub(crate) fn executor_of(&self, rank: RankId) -> Option<ProcessStart> {
+        self.lock().executors.get(&rank).copied()
+    }
+
     /// Notes that no process of the rank is left: its executor may run another one from now on.
     pub(crate) fn rank_ended(&self, rank: RankId) {
         self.lock().executors.remove(&rank);

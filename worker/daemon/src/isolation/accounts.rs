@@ -185,6 +185,7 @@ mod tests {
             node_rank: 0,
             checkpoints: None,
             note: None,
+            idle_after: None,
             environment: [].into(),
         }
     }

@@ -251,6 +251,7 @@ impl Joined {
                 | Report::Telemetry(_)
                 | Report::Usage(_)
                 | Report::Idle { .. }
+                | Report::Active(_)
                 | Report::ColocationSamples(_) => {}
                 other @ (Report::Started { .. } | Report::Ended { .. }) => panic!("not its start: {other:?}"),
             }
@@ -276,6 +277,7 @@ impl Joined {
                 | Report::Telemetry(_)
                 | Report::Usage(_)
                 | Report::Idle { .. }
+                | Report::Active(_)
                 | Report::ColocationSamples(_)
                 | Report::Ended { .. } => {}
             }
@@ -380,6 +382,7 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         application: None,
         place: None,
         checkpoints: None,
+        idle_after: None,
     }))
 }
 

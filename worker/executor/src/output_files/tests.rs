@@ -39,6 +39,7 @@ fn start(index: Option<u32>, attempt: u32, rank: u32, output: OutputFiles) -> St
             node_rank: 0,
             checkpoints: None,
             note: None,
+            idle_after: None,
             environment: BTreeMap::new(),
         },
         environment,

@@ -209,6 +209,7 @@ impl Plan {
             node_rank: 0,
             checkpoints: None,
             note: None,
+            idle_after: None,
             environment: BTreeMap::new(),
         };
         let start = StartRecord {

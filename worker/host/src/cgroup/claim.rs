@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::DeviceRange;
-use cohabit_types::{AttemptId, Bytes, Demand, HostShare, RankId};
+use cohabit_types::{AttemptId, Bytes, Demand, HostShare, RankId, Span};
 use procfs::Current;
 use procfs::process::Process;
 
@@ -206,6 +206,16 @@ impl Cgroups {
     /// When the cgroup of the attempt is gone, or cannot be read.
     pub fn change_share(&self, attempt: AttemptId, share: HostShare) -> io::Result<ChangedShare> {
         change_share(&self.folder_of(attempt), share)
+    }
+
+    /// The processor time that the processes of this rank have taken since it started; `None` if its cgroup
+    /// is gone. Blocks.
+    #[must_use]
+    pub fn processor_time(&self, rank: RankId) -> Option<Span> {
+        let file = self.folder_of(rank.attempt).join(rank.rank.to_string()).join("cpu.stat");
+        let text = std::fs::read_to_string(file).ok()?;
+        let micros = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        Some(Span::from_micros(micros.trim().parse().ok()?))
     }
 
     /// The cgroup of an attempt.

@@ -64,6 +64,8 @@ struct RankPart<'a> {
     environment: Cow<'a, BTreeMap<Cow<'static, str>, String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle_after: Option<Span>,
 }
 
 /// The role only matters before the rank starts, so one that a file of version 1 does not name may be any.
@@ -182,6 +184,7 @@ impl<'a> From<&'a RankStart> for RankPart<'a> {
             rendezvous_port: start.rendezvous_port,
             environment: Cow::Borrowed(&start.environment),
             note: start.note.as_deref().map(Cow::Borrowed),
+            idle_after: start.idle_after,
         }
     }
 }
@@ -201,6 +204,7 @@ impl From<RankPart<'_>> for RankStart {
             rendezvous_port: part.rendezvous_port,
             environment: part.environment.into_owned(),
             note: part.note.map(Cow::into_owned),
+            idle_after: part.idle_after,
             application: None,
             place: None,
             node_rank: 0,

@@ -1,7 +1,7 @@
 //! Why a rank is stopped, in words that version 1 knows, and in fields that version 1 ignores: a job that was
-//! killed was cancelled, and one that stalled was requeued. One that was reclaimed was preempted, in all
-//! versions: the head knows what it ordered. A part of an application, which version 1 does
-//! not start, was cancelled, too.
+//! killed was cancelled, and one that stalled was requeued. One that was reclaimed was preempted, and one
+//! that did nothing was cancelled, in all versions: the head knows what it ordered. A part of an application,
+//! which version 1 does not start, was cancelled, too.
 
 use cohabit_types::StopReason;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ pub(super) fn split(why: StopReason) -> (StopReason, AddedReasons) {
         AddedReasons { killed: true, .. } => (StopReason::Cancelled, added),
         AddedReasons { stalled: true, .. } => (StopReason::Requeued, added),
         AddedReasons { .. } if why == StopReason::Reclaimed => (StopReason::Preempted, added),
+        AddedReasons { .. } if why == StopReason::Idle => (StopReason::Cancelled, added),
         AddedReasons { .. } => (why, added),
     }
 }

@@ -89,7 +89,7 @@ fn version_2_adds_only_new_fields_to_complete_files_of_version_1() {
         assert_eq!(second.as_object_mut().unwrap().remove("version"), Some(2.into()), "{name}");
         if let Some(spec) = second.pointer_mut("/rank/spec") {
             let added = spec.as_object_mut().unwrap();
-            for name in ["preemptible", "requeue_on_timeout"] {
+            for name in ["preemptible", "requeue_on_timeout", "interactive"] {
                 assert_eq!(added.remove(name), Some(false.into()), "{name}");
             }
             for name in ["code", "stall", "partition", "project", "sweep"] {

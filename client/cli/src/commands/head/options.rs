@@ -30,6 +30,7 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
         (SettingKey::CheckpointLimit, &arguments.checkpoint_limit),
         (SettingKey::MaxRunningJobs, &arguments.max_running_jobs),
         (SettingKey::FairShare, &arguments.fair_share),
+        (SettingKey::IdleStop, &arguments.idle_stop),
         (SettingKey::PrivateData, &arguments.private_data),
     ];
     written.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))));
@@ -143,7 +144,16 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
             .checked(SettingKey::MaxRunningJobs, running_jobs)?
             .unwrap_or(usual.max_running_jobs),
         fair_share: settings.checked(SettingKey::FairShare, on_or_off)?.unwrap_or(usual.fair_share),
+        idle_stop: settings.checked(SettingKey::IdleStop, idle_stop)?.unwrap_or(usual.idle_stop),
     })
+}
+
+/// `off` and a time of zero are the same.
+fn idle_stop(text: &str) -> Result<Option<Span>, String> {
+    match text {
+        "off" | "0" => Ok(None),
+        _ => Ok(Some(values::parse_duration(text)?).filter(|span| *span > Span::ZERO)),
+    }
 }
 
 fn on_or_off(text: &str) -> Result<bool, String> {
@@ -208,6 +218,7 @@ mod tests {
             (SettingKey::NodeFailures, "2"),
             (SettingKey::MaxQueuedJobs, "500"),
             (SettingKey::MaxRunningJobs, "8"),
+            (SettingKey::IdleStop, "1h"),
             (SettingKey::MaxJobSize, "1M"),
             (SettingKey::PrivateData, "on"),
             (SettingKey::TokenLifetime, "90d"),
@@ -227,6 +238,14 @@ mod tests {
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!((options.config.node_failures, options.config.max_running_jobs), (2, Some(8)));
         assert_eq!(sharing.config.max_running_jobs, Some(1_000));
+        let thirty_minutes = Some(Span::from_secs(1_800));
+        assert_eq!(
+            (options.config.idle_stop, sharing.config.idle_stop),
+            (Some(Span::from_secs(3_600)), thirty_minutes)
+        );
+        for off in ["off", "0", "0s"] {
+            assert_eq!(options_of(&[(SettingKey::IdleStop, off)]).unwrap().config.idle_stop, None, "{off}");
+        }
         let unlimited = options_of(&[(SettingKey::MaxRunningJobs, "none")]).unwrap();
         assert_eq!(unlimited.config.max_running_jobs, None);
         for wrong in ["0", "-1", "many"] {
@@ -245,6 +264,7 @@ mod tests {
         for (key, text, start) in [
             (SettingKey::Listen, "7070", "--listen: '7070' is not an address"),
             (SettingKey::LostAfter, "300", "--lost-after: '300' has no unit"),
+            (SettingKey::IdleStop, "30", "--idle-stop: '30' has no unit"),
             (SettingKey::NodeFailures, "many", "--node-failures: "),
             (SettingKey::MaxJobSize, "1G", "--max-job-size: 1 GiB is too much: at most 4 MiB"),
             (SettingKey::Interference, "laws", "--interference: 'laws' is not a source of slowdowns"),

@@ -139,7 +139,8 @@ const fn reason(code: ReasonCode) -> &'static str {
         | ReasonCode::MemoryLimit
         | ReasonCode::Oom
         | ReasonCode::ApplicationEnded
-        | ReasonCode::Stalled => "Priority",
+        | ReasonCode::Stalled
+        | ReasonCode::Idle => "Priority",
     }
 }
 

@@ -27,6 +27,14 @@ impl TerminalOwner {
         }
     }
 
+    /// The job.
+    pub(super) const fn job(self) -> JobId {
+        match self {
+            TerminalOwner::Job(job) => job,
+            TerminalOwner::Exec(id) => id.rank.attempt.job,
+        }
+    }
+
     /// The latest attempt.
     pub(super) async fn attempt(self, client: &Client) -> Result<u32, Error> {
         match self {

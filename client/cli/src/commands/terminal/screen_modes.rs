@@ -68,6 +68,11 @@ impl ScreenModes {
         }
     }
 
+    /// Whether a program shows a second screen, which a line between would spoil.
+    pub(super) fn has_second_screen(&self) -> bool {
+        self.changed.contains(&47) || self.changed.contains(&1049)
+    }
+
     /// What gives the terminal back its modes and its colours.
     pub(super) fn restoring(&self) -> String {
         let one = |mode: &u16| format!("\x1b[?{mode}{}", if *mode == CURSOR { 'h' } else { 'l' });
@@ -91,6 +96,17 @@ mod tests {
         assert_eq!(after(&["\x1b[?1049h\x1b[?25l\x1b[1;1Hhello"]), "\x1b[?25h\x1b[?1049l\x1b[0m");
         assert_eq!(after(&["\x1b[?1000;1006h", "\x1b[?10", "00l"]), "\x1b[?1006l\x1b[0m");
         assert_eq!(after(&["\x1b[?1049h", "\x1b[?1049l", "\x1b[?25l\x1b[?25h"]), "\x1b[0m");
+    }
+
+    #[test]
+    fn a_second_screen_is_noticed_until_it_is_left() {
+        let mut modes = ScreenModes::default();
+        modes.follow(b"\x1b[?25l");
+        assert!(!modes.has_second_screen());
+        modes.follow(b"\x1b[?1049h");
+        assert!(modes.has_second_screen());
+        modes.follow(b"\x1b[?1049l");
+        assert!(!modes.has_second_screen());
     }
 
     #[test]

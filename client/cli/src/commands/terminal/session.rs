@@ -1,5 +1,6 @@
 //! A session: from the moment in which the person's terminal belongs to the job until it is given back.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cohabit_client::types::{ExecOutput, LogChunk, LogPosition, LogStream, Outcome};
@@ -15,6 +16,7 @@ use super::own_terminal::{RawMode, read_terminal};
 use super::owner::{TerminalOwner, read_present_exec};
 use super::screen_modes::ScreenModes;
 use super::typing::send_keys;
+use crate::commands::idle_notice::tell_when_idle;
 use crate::log_printer::LogPrinter;
 
 /// How a session ends without an error.
@@ -46,6 +48,7 @@ pub(in crate::commands) async fn connect_terminal(
         () = type_keys(&keys) => Ok(TerminalEnd::Detached),
         Err(error) = send_keys(client, owner, &keys) => Err(error),
         () = async { while resizes.recv().await.is_some() { keys.wake() } } => Ok(TerminalEnd::Detached),
+        never = tell_of_idleness(client, owner, &modes) => match never {},
         name = ends.recv() => Err(CommandError::new(
             CommandErrorKind::Interrupted,
             format!("ended by {name}. {}", owner.future()),
@@ -56,6 +59,16 @@ pub(in crate::commands) async fn connect_terminal(
     let _ = output::print_bytes(LogStream::Stdout, restoring.as_bytes());
     drop(raw);
     end
+}
+
+/// Tells the person that the job does nothing, on a line of its own.
+async fn tell_of_idleness(client: &Client, owner: TerminalOwner, modes: &Mutex<ScreenModes>) -> Infallible {
+    let has_own_lines = || !modes.lock().unwrap_or_else(PoisonError::into_inner).has_second_screen();
+    tell_when_idle(&client.job(owner.job()), has_own_lines, |sentence| {
+        // The terminal is raw: a new line does not begin at the left by itself.
+        let _ = output::print_bytes(LogStream::Stdout, format!("\r\n[{sentence}]\r\n").as_bytes());
+    })
+    .await
 }
 
 /// Passes on what is typed until the person detaches, or the terminal is gone.

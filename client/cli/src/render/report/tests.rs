@@ -93,6 +93,7 @@ fn running(started: u64) -> JobRecord {
         stopped: None,
         ranks: vec![rank],
         host: vec![],
+        idle: None,
     };
     let state = JobState::Running;
     JobRecord { attempt: 1, attempts: vec![attempt], state, progress: None, ..samples::running() }

@@ -60,9 +60,11 @@ impl Lane {
         let due = |job: &JobId, view: &View| self.due[job] + view.pending[job].attained.held.as_secs_f64();
         let in_lane = |action: &Action| match action {
             Action::Place { job, why, .. } if why.starts_with("waited too long") => Some(*job),
-            Action::Place { .. } | Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
-                None
-            }
+            Action::Place { .. }
+            | Action::Preempt { .. }
+            | Action::Reclaim { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => None,
         };
         let started: Vec<JobId> = plan.actions.iter().filter_map(in_lane).collect();
         let times: Vec<f64> = started.iter().map(|job| due(job, view)).collect();

@@ -66,7 +66,10 @@ impl Stops {
                 Action::Place { job, why, .. } if why.starts_with("waited too long") => {
                     self.starts_in_lane.insert(*job);
                 }
-                Action::Reclaim { .. } | Action::Place { .. } | Action::Allot { .. } => {}
+                Action::Reclaim { .. }
+                | Action::StopIdle { .. }
+                | Action::Place { .. }
+                | Action::Allot { .. } => {}
             }
         }
         self.check_place(view, plan);
@@ -134,6 +137,7 @@ impl Stops {
                 Action::Place { .. }
                 | Action::Preempt { .. }
                 | Action::Reclaim { .. }
+                | Action::StopIdle { .. }
                 | Action::Allot { .. } => {}
             }
         }

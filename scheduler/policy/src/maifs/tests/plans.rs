@@ -108,7 +108,7 @@ fn any_coordination() -> impl Strategy<Value = Coordination> {
 fn starts(plan: &Plan) -> Vec<(u64, RankPlacement)> {
     let start = |action: &Action| match action {
         Action::Place { job, placement, .. } => (job.number, placement.parts[0].clone()),
-        Action::Preempt { .. } | Action::Reclaim { .. } | Action::Allot { .. } => {
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::StopIdle { .. } | Action::Allot { .. } => {
             panic!("agents start jobs only")
         }
     };
