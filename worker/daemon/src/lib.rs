@@ -16,6 +16,7 @@
 mod acknowledgements;
 mod checkpoints;
 mod code;
+mod copies;
 mod daemon;
 mod devices;
 mod driver;
