@@ -33,6 +33,7 @@ const NAMED_DIFFERENTLY: [(&str, &str); 3] =
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-types", &[]),
     ("cohabit-store", &["cohabit-types"]),
+    ("cohabit-transfer", &["cohabit-types", "cohabit-wire"]),
     ("cohabit-fair-share", &["cohabit-types"]),
     ("cohabit-policy", &["cohabit-fair-share", "cohabit-types"]),
     ("cohabit-tables", &[]),
@@ -75,10 +76,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cohabit-gpu", &["cohabit-types"]),
-    ("cohabit-host", &["cohabit-types", "cohabit-worker-core", "cohabit-gpu"]),
+    ("cohabit-host", &["cohabit-types", "cohabit-transfer", "cohabit-worker-core", "cohabit-gpu"]),
     (
         "cohabit-executor",
-        &["cohabit-types", "cohabit-actor", "cohabit-worker-core", "cohabit-gpu", "cohabit-host"],
+        &[
+            "cohabit-types",
+            "cohabit-transfer",
+            "cohabit-actor",
+            "cohabit-worker-core",
+            "cohabit-gpu",
+            "cohabit-host",
+        ],
     ),
     ("cohabit-profiler", &["cohabit-types", "cohabit-gpu", "cohabit-host"]),
     (
@@ -86,6 +94,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "cohabit-types",
             "cohabit-store",
+            "cohabit-transfer",
             "cohabit-worker-core",
             "cohabit-gpu",
             "cohabit-host",
@@ -116,6 +125,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cohabit-cli",
         &[
             "cohabit-types",
+            "cohabit-transfer",
             "cohabit-client",
             "cohabit-console",
             "cohabit-settings",

@@ -3,7 +3,7 @@
 //! No other module writes to either. Colours are used on terminals only and honour `NO_COLOR`. If the reader
 //! of stdout closes it, the command ends with [`CommandErrorKind::ClosedPipe`] and prints nothing about it.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
 
 use cohabit_types::LogStream;
 use comfy_table::Table;
@@ -99,6 +99,24 @@ fn write_all(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 /// Prints a message on stderr; if stderr is closed, the message is lost.
 pub fn print_message(text: &str) {
     write_message(&printable_text(text));
+}
+
+/// Shows on a terminal how far something is, in a line that the next one replaces.
+pub fn show_progress(text: &str) {
+    write_progress(&printable_text(text));
+}
+
+/// Removes that line.
+pub fn clear_progress() {
+    write_progress("");
+}
+
+fn write_progress(printable: &str) {
+    if io::stderr().is_terminal() {
+        let mut stderr = io::stderr().lock();
+        // A terminal that is gone shows nothing.
+        let _ = write!(stderr, "\r\x1b[K{printable}").and_then(|()| stderr.flush());
+    }
 }
 
 /// If stderr is closed, the message is lost.

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, ForwardId,
-    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobSettings, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, RankId,
-    RefusedWorker, TokenRecord,
+    ChangeResult, CopyId, CopyPiece, CopyRead, CopyRequest, DrainRequest, DryRun, ExecId, ExecOutput,
+    ExecRead, ExecRequest, Explanation, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest,
+    HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobSettings, MetricSeries,
+    ModelChoice, Models, NewToken, NodeRecord, RankId, RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, long_poll_context, short_call_context};
@@ -423,6 +423,42 @@ impl Client {
         let ask = |to: HeadConnection| async move {
             to.service.close_forward(short_call_context(), connection).await.map(Ok)
         };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Begins to copy files of a job to this machine, also after its end. The worker ends a copy of which
+    /// nobody has asked for bytes for a minute. For the user of the job and admins.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if the job is another user's; [`Error::Refused`] if there is no such rank, its
+    /// node is not connected, or too many files are being copied. What is wrong with the path is in the
+    /// bytes.
+    pub async fn start_copy(&self, request: CopyRequest) -> Result<(), Error> {
+        let ask = |to: HeadConnection| {
+            let request = Box::new(request.clone());
+            async move { to.service.start_copy(short_call_context(), request).await.map(Ok) }
+        };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Bytes of a copy, a stream that `cohabit-transfer` reads; waits where there are none.
+    ///
+    /// # Errors
+    /// As for [`Client::start_copy`]; the code is `not_found` once the copy is gone, and `unavailable` while
+    /// its worker is away.
+    pub async fn read_copy(&self, read: CopyRead) -> Result<CopyPiece, Error> {
+        let ask =
+            |to: HeadConnection| async move { to.service.read_copy(long_poll_context(), read).await.map(Ok) };
+        Ok(self.call(ask).await??)
+    }
+
+    /// Ends a copy, if it goes on, and forgets it.
+    ///
+    /// # Errors
+    /// As for [`Client::start_copy`].
+    pub async fn end_copy(&self, copy: CopyId) -> Result<(), Error> {
+        let ask =
+            |to: HeadConnection| async move { to.service.end_copy(short_call_context(), copy).await.map(Ok) };
         Ok(self.call(ask).await??)
     }
 

@@ -6,10 +6,11 @@ use cohabit_net::{
     Context, WorkerHello, WorkerLink, WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    Bytes, CheckpointPiece, CheckpointQuery, Device, DeviceId, DeviceKind, ExecId, ExecOutput, ExecRead,
-    ExecRequest, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, Incarnation,
-    InputPiece, Inventory, Isolation, LinkBandwidths, LogChunk, LogRequest, MetricSeries, NodeId, Order,
-    Outcome, RankId, Refusal, RefusalCode, Report, RunOrder, SharingLimits, Span, Time, WorkerKey,
+    Bytes, CheckpointPiece, CheckpointQuery, CopyId, CopyPiece, CopyRead, Device, DeviceId, DeviceKind,
+    ExecId, ExecOutput, ExecRead, ExecRequest, FileCopyOrder, ForwardId, ForwardOutput, ForwardPiece,
+    ForwardRead, ForwardRequest, Incarnation, InputPiece, Inventory, Isolation, LinkBandwidths, LogChunk,
+    LogRequest, MetricSeries, NodeId, Order, Outcome, RankId, Refusal, RefusalCode, Report, RunOrder,
+    SharingLimits, Span, Time, WorkerKey,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -181,6 +182,18 @@ impl WorkerService for OrderForwarder {
 
     async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         Err(Refusal::new(RefusalCode::NotFound, "a played worker has no ports"))
+    }
+
+    async fn start_copy(self, _: Context, _: Box<FileCopyOrder>) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no files"))
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Result<CopyPiece, Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no files"))
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Result<(), Refusal> {
+        Err(Refusal::new(RefusalCode::NotFound, "a played worker has no files"))
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

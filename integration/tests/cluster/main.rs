@@ -13,6 +13,7 @@ mod bad_input;
 mod cgroups;
 mod checkpoints;
 mod completions;
+mod copies;
 mod demo;
 mod documents;
 mod estimates;

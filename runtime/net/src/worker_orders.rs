@@ -1,9 +1,9 @@
 //! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
 
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, ForwardId, ForwardOutput,
-    ForwardPiece, ForwardRead, ForwardRequest, InputPiece, LogChunk, LogRequest, MetricSeries, Order, RankId,
-    Refusal, RefusalCode,
+    CheckpointPiece, CheckpointQuery, CopyId, CopyPiece, CopyRead, ExecId, ExecOutput, ExecRead, ExecRequest,
+    FileCopyOrder, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, InputPiece, LogChunk,
+    LogRequest, MetricSeries, Order, RankId, Refusal, RefusalCode,
 };
 use cohabit_wire::{WorkerServiceClient, v4};
 use tarpc::client::RpcError;
@@ -191,6 +191,47 @@ impl WorkerOrders {
         }
     }
 
+    /// Begins to copy files of a job. A worker of protocol 4 copies none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn start_copy(
+        &self,
+        context: Context,
+        order: Box<FileCopyOrder>,
+    ) -> Result<Result<(), Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_copies())),
+            VersionedClient::V5(worker) => worker.start_copy(context, order).await,
+        }
+    }
+
+    /// Bytes of a copy; a long poll where there are none.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn read_copy(
+        &self,
+        context: Context,
+        read: CopyRead,
+    ) -> Result<Result<CopyPiece, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_copies())),
+            VersionedClient::V5(worker) => worker.read_copy(context, read).await,
+        }
+    }
+
+    /// Ends a copy.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::read_log`].
+    pub async fn end_copy(&self, context: Context, copy: CopyId) -> Result<Result<(), Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => Ok(Err(no_copies())),
+            VersionedClient::V5(worker) => worker.end_copy(context, copy).await,
+        }
+    }
+
     /// A piece of the checkpoints of a job that the worker keeps. One of protocol 4 gives none away.
     ///
     /// # Errors
@@ -217,6 +258,11 @@ fn no_execs() -> Refusal {
 
 fn no_forwards() -> Refusal {
     let message = "its worker is of release 0.1, which opens no connections to ports of jobs: upgrade it";
+    Refusal::new(RefusalCode::WrongState, message)
+}
+
+fn no_copies() -> Refusal {
+    let message = "its worker is of release 0.1, which copies no files of jobs: upgrade it";
     Refusal::new(RefusalCode::WrongState, message)
 }
 

@@ -14,6 +14,7 @@ mod checkpoints;
 mod code;
 mod colocation;
 mod content_hash;
+mod copy;
 mod counted;
 mod device;
 mod entrypoint;
@@ -91,6 +92,9 @@ pub use checkpoints::{
 pub use code::{CodeRequest, CodeSnapshot, ContentPiece, PIECE_BYTES};
 pub use colocation::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};
 pub use content_hash::{ContentHash, ParseHashError};
+pub use copy::{
+    COPY_LIMIT, COPY_PIECE, CopyDepth, CopyId, CopyPiece, CopyRead, CopyRequest, FileCopyOrder, MOST_COPIES,
+};
 pub use counted::counted;
 pub use device::{
     ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuPeer, GpuProperties, Health,

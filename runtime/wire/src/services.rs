@@ -7,14 +7,14 @@
 
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece,
-    DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures,
-    Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
-    ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation,
-    ObjectListing, Order, RankId, Refusal, RefusedWorker, Report, ReservationRequest, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport,
-    UsageReportRequest,
+    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash, ContentPiece, CopyId,
+    CopyPiece, CopyRead, CopyRequest, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
+    Explanation, Feed, FeedCursor, Figures, FileCopyOrder, Filter, ForwardId, ForwardOutput, ForwardPiece,
+    ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice,
+    Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Order, RankId, Refusal, RefusedWorker,
+    Report, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
+    UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -136,6 +136,13 @@ pub trait ClientService {
     /// What users and projects had over some days: to admins and viewers of all, to users of themselves and
     /// their project.
     async fn usage_report(request: UsageReportRequest) -> Result<Box<UsageReport>, Refusal>;
+    /// Begins to copy files of a job, which may have ended, for the user of the job and admins. Its worker
+    /// ends a copy of which nobody has asked for bytes for a minute.
+    async fn start_copy(request: Box<CopyRequest>) -> Result<(), Refusal>;
+    /// Bytes of a copy; a long poll where there are none.
+    async fn read_copy(read: CopyRead) -> Result<CopyPiece, Refusal>;
+    /// Ends a copy, if it goes on, and forgets it.
+    async fn end_copy(copy: CopyId) -> Result<(), Refusal>;
 }
 
 /// Worker to head.
@@ -180,4 +187,10 @@ pub trait WorkerService {
     async fn write_forward(piece: ForwardPiece) -> Result<u64, Refusal>;
     /// Closes a connection, if it is open, and forgets it.
     async fn close_forward(connection: ForwardId) -> Result<(), Refusal>;
+    /// Begins to copy files of a job.
+    async fn start_copy(order: Box<FileCopyOrder>) -> Result<(), Refusal>;
+    /// Bytes of a copy; a long poll where there are none.
+    async fn read_copy(read: CopyRead) -> Result<CopyPiece, Refusal>;
+    /// Ends a copy, if it goes on, and forgets it.
+    async fn end_copy(copy: CopyId) -> Result<(), Refusal>;
 }

@@ -45,7 +45,9 @@ use crate::rates::BucketRate;
 use crate::request_limits::{check_queued_jobs, too_many_in_a_minute};
 use crate::sensitivity::check_range;
 
-pub(crate) use message::{Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+pub(crate) use message::{
+    CopyMessage, Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage,
+};
 pub(crate) use snapshots::Snapshots;
 pub(crate) use state::{Driver, DriverParts};
 

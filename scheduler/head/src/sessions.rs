@@ -12,6 +12,7 @@ mod checkpoints;
 mod client;
 mod code;
 mod context;
+mod copy;
 mod feed;
 mod forward;
 mod forward_limits;

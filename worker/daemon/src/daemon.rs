@@ -13,6 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::acknowledgements::Acknowledgements;
 use crate::checkpoints::CheckpointArchives;
 use crate::code::CodeCopies;
+use crate::copies::Copies;
 use crate::driver::WorkerDriver;
 use crate::error::WorkerError;
 use crate::gpu::{GpuNumbers, MpsDirectories};
@@ -60,6 +61,8 @@ impl WorkerDaemon {
         let prepared = blocking(move || prepare(options, acknowledgements)).await?;
         let PreparedWorker { options, state, lock, machine, rank_context, archives, left } = prepared;
         let name = machine.name.clone();
+        let copies =
+            Copies::new(state.clone(), rank_context.isolation.clone(), options.executor_program.clone());
         let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
         let (linked, is_linked) = watch::channel(false);
         let (refuser, refused) = mpsc::channel(1);
@@ -71,7 +74,7 @@ impl WorkerDaemon {
         let driver = WorkerDriver::new(worker, rank_context, left);
         let driver = system.spawn_essential(ChildSpec::new("driver", DRIVER_MAILBOX), driver);
         let endpoint = Endpoint { address: options.head, token: options.token };
-        let stored = (state, archives);
+        let stored = (state, archives, copies);
         let link = HeadLinkActor::new(endpoint, machine, stored, driver, options.heartbeat, linked, refuser);
         system.spawn(ChildSpec::new("link", LINK_MESSAGES), move || link.clone());
 

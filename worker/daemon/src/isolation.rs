@@ -19,7 +19,7 @@ use std::sync::Arc;
 use cohabit_gpu::GpuDeviceFiles;
 use cohabit_host::cgroup::{Cgroups, RankCgroup};
 use cohabit_host::files::FileError;
-use cohabit_types::{Enforcement, Isolation, UserIsolation};
+use cohabit_types::{Enforcement, Isolation, Role, UserIsolation};
 use cohabit_worker_core::RankStart;
 
 pub(crate) use accounts::AccountChoice;
@@ -110,7 +110,17 @@ impl Isolator {
 
     /// The account of the rank; `None` if all ranks run as the worker does.
     pub(crate) fn account(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
-        self.0.accounts.of(rank)
+        self.account_named(&rank.account, rank.role)
+    }
+
+    /// The account of this name, for what a user with this role does; `None` if that is as the worker does
+    /// it. Blocks.
+    pub(crate) fn account_named(
+        &self,
+        name: &str,
+        role: Role,
+    ) -> Result<Option<AccountChoice>, AccountError> {
+        self.0.accounts.of(name, role)
     }
 
     /// The user id of ranks of this account. Blocks.

@@ -17,6 +17,7 @@ mod acknowledgements;
 mod activity;
 mod checkpoints;
 mod code;
+mod copies;
 mod daemon;
 mod devices;
 mod driver;

@@ -14,14 +14,15 @@ use cohabit_net::{
     WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, ExecId, ExecOutput, ExecRead, ExecRequest, ForwardId, ForwardOutput,
-    ForwardPiece, ForwardRead, ForwardRequest, Incarnation, InputPiece, LogChunk, LogRequest, MetricSeries,
-    Order, RankId, Refusal, Report, Span, Time, WorkerKey,
+    CheckpointPiece, CheckpointQuery, CopyId, CopyPiece, CopyRead, ExecId, ExecOutput, ExecRead, ExecRequest,
+    FileCopyOrder, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, Incarnation,
+    InputPiece, LogChunk, LogRequest, MetricSeries, Order, RankId, Refusal, Report, Span, Time, WorkerKey,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::checkpoints::CheckpointArchives;
+use crate::copies::Copies;
 use crate::exec;
 use crate::forward::Forwards;
 use crate::input;
@@ -56,6 +57,8 @@ pub(crate) struct HeadLinkActor {
     state: StateDirectory,
     /// Checkpoints that other workers read.
     archives: CheckpointArchives,
+    /// Copies of files of jobs; they outlive a link.
+    copies: Copies,
     /// Connections to ports of jobs; they outlive a link.
     forwards: Forwards,
     driver: Address<DriverMessage>,
@@ -77,7 +80,7 @@ impl HeadLinkActor {
     pub(crate) fn new(
         endpoint: Endpoint,
         machine: MachineInfo,
-        (state, archives): (StateDirectory, CheckpointArchives),
+        (state, archives, copies): (StateDirectory, CheckpointArchives, Copies),
         driver: Address<DriverMessage>,
         heartbeat: Span,
         linked: watch::Sender<bool>,
@@ -89,6 +92,7 @@ impl HeadLinkActor {
             machine,
             state,
             archives,
+            copies,
             forwards: Forwards::default(),
             driver,
             heartbeat,
@@ -154,6 +158,7 @@ impl HeadLinkActor {
             driver: self.driver.clone(),
             state: self.state.clone(),
             archives: self.archives.clone(),
+            copies: self.copies.clone(),
             forwards: self.forwards.clone(),
             node: Arc::from(&*self.machine.name),
             opened,
@@ -272,6 +277,7 @@ impl Heartbeat {
 struct LinkService {
     link: Incarnation,
     archives: CheckpointArchives,
+    copies: Copies,
     forwards: Forwards,
     driver: Address<DriverMessage>,
     state: StateDirectory,
@@ -340,5 +346,18 @@ impl WorkerService for LinkService {
         query: CheckpointQuery,
     ) -> Result<CheckpointPiece, Refusal> {
         self.archives.read(query).await
+    }
+
+    async fn start_copy(self, _: cohabit_net::Context, order: Box<FileCopyOrder>) -> Result<(), Refusal> {
+        self.copies.start(*order).await
+    }
+
+    async fn read_copy(self, _: cohabit_net::Context, read: CopyRead) -> Result<CopyPiece, Refusal> {
+        self.copies.read(read).await
+    }
+
+    async fn end_copy(self, _: cohabit_net::Context, copy: CopyId) -> Result<(), Refusal> {
+        self.copies.end(copy);
+        Ok(())
     }
 }

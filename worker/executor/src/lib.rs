@@ -16,12 +16,14 @@
 //! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
 //! input           feeds what clients send to the rank
 //! exec            further processes beside the rank
+//! copy_reader     a process of its own that reads files of a job for a copy
 //! terminal        a terminal for the rank, and what clients type there
 //! output_files    the files of the job that it also goes to
 //! inherited_state what the executor drops at its start        raw              the unsafe steps
 //! ```
 
 mod client_removal;
+mod copy_reader;
 mod error_log;
 mod exec;
 mod inherited_state;
@@ -68,6 +70,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use client_removal::RemovalState;
+pub use copy_reader::copy_reader;
 use error_log::log_error;
 use exec::ExecStarter;
 use inherited_state::drop_inherited_state;

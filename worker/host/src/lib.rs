@@ -21,6 +21,7 @@ pub mod assignment;
 pub mod cgroup;
 pub mod client_removal;
 pub mod clock;
+pub mod copy_task;
 pub mod ended_rank;
 pub mod exec;
 pub mod files;

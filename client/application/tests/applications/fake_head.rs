@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
-    ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
-    DrainRequest, DryRun, Entrypoint, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
-    FeedCursor, Figures, Filter, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
-    ForwardRequest, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogPosition, LogRequest, LogStream,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, Refusal,
-    RefusalCode, RefusedWorker, ReservationRequest, Role, RunnerRole, RunnerWork, Share, ShareReport,
-    ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord, UsageReport,
-    UsageReportRequest,
+    ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, CopyId,
+    CopyPiece, CopyRead, CopyRequest, Demand, DrainRequest, DryRun, Entrypoint, ExecId, ExecOutput, ExecRead,
+    ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, FollowMode, ForwardId, ForwardOutput,
+    ForwardPiece, ForwardRead, ForwardRequest, GpuRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogPosition,
+    LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation,
+    ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, Role, RunnerRole,
+    RunnerWork, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord, UpdateCursor,
+    UsageRecord, UsageReport, UsageReportRequest,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;
 use tokio::sync::watch;
 
-use crate::fake_jobs::{FakeJob, Jobs, Places, invalid};
+use crate::fake_jobs::{FakeJob, Jobs, Places, invalid, live_applications};
 
 /// A head with one node or two.
 #[derive(Clone)]
@@ -313,35 +313,6 @@ impl FakeHead {
         invalid(cohabit_store::write_tree(&manifest, &self.0.content, &folder, Path::new(""), None))
     }
 
-    fn live_applications(&self) -> Vec<ApplicationRecord> {
-        let jobs = self.jobs();
-        let record = |job: &FakeJob| {
-            let children = || jobs.values().filter(|it| it.record.application == Some(job.record.id));
-            let live = children().filter(|it| !it.record.state.is_terminal());
-            let root = job.record.id.attempt(job.record.attempt);
-            let mains = children().filter(|it| it.is_main_of(root)).map(|it| it.record.id);
-            ApplicationRecord {
-                job: job.record.id,
-                name: job.spec.name.clone(),
-                user: "ada".into(),
-                state: job.record.state,
-                attempt: (!job.is_cancelled).then(|| job.record.id.attempt(job.record.attempt)),
-                code: job.spec.code.clone(),
-                program: "actors".into(),
-                runners: live.map(|it| it.record.id).collect(),
-                mains: mains.collect(),
-                counts: Vec::new(),
-                submitted_at: Time::EPOCH,
-                started_at: None,
-                node: None,
-                gpus: Share(0),
-                max_gpus: None,
-            }
-        };
-        let roots = jobs.values().filter(|job| job.is_root() && !job.record.state.is_terminal());
-        roots.map(record).collect()
-    }
-
     fn change(&self, change: JobChange, id: JobId) -> ChangeResult {
         let mut jobs = self.jobs();
         let Some(job) = jobs.get_mut(&id) else {
@@ -373,7 +344,7 @@ impl ClientService for FakeHead {
     }
 
     async fn applications(self, _: Context, _: ApplicationOwner) -> Answer<Vec<ApplicationRecord>> {
-        Ok(self.live_applications())
+        Ok(live_applications(&self.jobs()))
     }
 
     async fn actors(self, _: Context, _: JobId) -> Answer<ActorListing> {
@@ -586,6 +557,18 @@ impl ClientService for FakeHead {
     }
 
     async fn close_forward(self, _: Context, _: ForwardId) -> Answer<()> {
+        not_here()
+    }
+
+    async fn start_copy(self, _: Context, _: Box<CopyRequest>) -> Answer<()> {
+        not_here()
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Answer<CopyPiece> {
+        not_here()
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Answer<()> {
         not_here()
     }
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
 use cohabit_client::types::{
-    ApplicationAccess, ApplicationCredentials, ApplicationRole, ApplicationSecret, AttemptId, AttemptRecord,
-    Entrypoint, JobId, JobLabels, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Refusal,
-    RefusalCode, Rendezvous, RunnerRole, Signal, Time,
+    ApplicationAccess, ApplicationCredentials, ApplicationRecord, ApplicationRole, ApplicationSecret,
+    AttemptId, AttemptRecord, Entrypoint, JobId, JobLabels, JobRecord, JobSpec, JobState, LogRecord,
+    LogStream, ReasonCode, Refusal, RefusalCode, Rendezvous, RunnerRole, Share, Signal, Time,
 };
 use nix::sys::signal::{Signal as Kill, kill};
 use nix::unistd::Pid;
@@ -278,4 +278,33 @@ pub(crate) fn end_of(record: &JobRecord) -> (JobState, Option<i32>) {
 /// An error of a library, as a client hears it.
 pub(crate) fn invalid<T>(result: Result<T, impl ToString>) -> Result<T, Refusal> {
     result.map_err(|error| Refusal::new(RefusalCode::Invalid, error.to_string()))
+}
+
+/// The applications that have not ended.
+pub(crate) fn live_applications(jobs: &Jobs) -> Vec<ApplicationRecord> {
+    let record = |job: &FakeJob| {
+        let children = || jobs.values().filter(|it| it.record.application == Some(job.record.id));
+        let live = children().filter(|it| !it.record.state.is_terminal());
+        let root = job.record.id.attempt(job.record.attempt);
+        let mains = children().filter(|it| it.is_main_of(root)).map(|it| it.record.id);
+        ApplicationRecord {
+            job: job.record.id,
+            name: job.spec.name.clone(),
+            user: "ada".into(),
+            state: job.record.state,
+            attempt: (!job.is_cancelled).then(|| job.record.id.attempt(job.record.attempt)),
+            code: job.spec.code.clone(),
+            program: "actors".into(),
+            runners: live.map(|it| it.record.id).collect(),
+            mains: mains.collect(),
+            counts: Vec::new(),
+            submitted_at: Time::EPOCH,
+            started_at: None,
+            node: None,
+            gpus: Share(0),
+            max_gpus: None,
+        }
+    };
+    let roots = jobs.values().filter(|job| job.is_root() && !job.record.state.is_terminal());
+    roots.map(record).collect()
 }

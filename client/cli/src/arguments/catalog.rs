@@ -16,7 +16,7 @@ const GROUPS: &[CommandGroup] = &[
         "Common commands",
         &[
             "demo", "up", "run", "submit", "sweep", "shell", "notebook", "list", "last", "show", "logs",
-            "explain", "wait", "cancel", "top", "nodes", "share", "report", "web",
+            "explain", "wait", "cancel", "cp", "top", "nodes", "share", "report", "web",
         ],
     ),
     (
@@ -74,6 +74,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("attach", &["cohabit attach 12", "cohabit attach last"]),
     ("exec", &["cohabit exec 12 -- nvidia-smi", "cohabit exec 12 --rank 1 --pty -- bash"]),
+    (
+        "cp",
+        &[
+            "cohabit cp 12:out/model.pt .",
+            "cohabit cp -r last:out ./results",
+            "cohabit cp 12:log.csv - | head",
+        ],
+    ),
     ("forward", &["cohabit forward 12 8888", "cohabit forward last 0:6006 --rank 1"]),
     ("list", &["cohabit list", "cohabit list --all --user ada --state failed"]),
     ("last", &["cohabit last", "cohabit last --output json"]),

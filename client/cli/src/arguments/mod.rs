@@ -10,6 +10,7 @@ mod applications;
 mod catalog;
 mod cluster;
 mod connection;
+mod cp;
 mod daemons;
 #[cfg(feature = "export")]
 mod export;
@@ -53,6 +54,7 @@ pub(crate) use self::applications::{ApplicationArguments, ApplicationsArguments,
 pub(crate) use self::catalog::help_command;
 pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
 pub(crate) use self::connection::ConnectionArguments;
+pub(crate) use self::cp::{CpArguments, JobPath, NO_UPLOAD};
 pub(crate) use self::daemons::*;
 #[cfg(feature = "export")]
 pub(crate) use self::export::ExportArguments;
@@ -149,6 +151,8 @@ pub(crate) enum Verb {
     Attach(AttachArguments),
     /// Run a further process in the environment of a running job
     Exec(ExecArguments),
+    /// Copy files of jobs to this machine, while they run and after they have ended
+    Cp(CpArguments),
     /// Connect a port of this machine with one on which a running job listens
     Forward(ForwardArguments),
     /// List jobs that are pending or running, or ended within the last day
@@ -237,6 +241,10 @@ pub(crate) enum Verb {
     #[cfg(feature = "worker")]
     #[command(hide = true)]
     Executor(ExecutorArguments),
+    /// Read files of a job for the worker, which starts this command
+    #[cfg(feature = "worker")]
+    #[command(hide = true)]
+    CopyReader,
     /// Run a built-in training program for `demo`, which starts this command
     #[cfg(feature = "demo")]
     #[command(hide = true)]
@@ -299,6 +307,7 @@ impl Verb {
             Verb::Shell(arguments) => Some(&arguments.display),
             Verb::Exec(arguments) => Some(&arguments.display),
             Verb::Notebook(arguments) => Some(&arguments.display),
+            Verb::Cp(arguments) => Some(&arguments.display),
             Verb::Forward(arguments) => Some(&arguments.display),
             Verb::Attach(arguments) => Some(&arguments.display),
             Verb::List(arguments) => Some(&arguments.display),
@@ -346,7 +355,7 @@ impl Verb {
             #[cfg(all(feature = "head", feature = "worker"))]
             Verb::Up(_) => None,
             #[cfg(feature = "worker")]
-            Verb::Executor(_) => None,
+            Verb::Executor(_) | Verb::CopyReader => None,
             #[cfg(feature = "demo")]
             Verb::Demo(_) | Verb::Train(_) => None,
         };

@@ -1,7 +1,13 @@
-//! `executor`: runs ranks, one at a time. Started by the worker daemon, not by users.
+//! `executor`: runs ranks, one at a time. `copy-reader`: reads files of a job. Both are started by the worker
+//! daemon, not by users.
 
 use std::process::ExitCode;
 
-pub(super) fn executor() -> ExitCode {
-    cohabit_executor::executor()
+use crate::arguments::Verb;
+
+pub(super) fn run(verb: &Verb) -> ExitCode {
+    match matches!(verb, Verb::CopyReader) {
+        true => cohabit_executor::copy_reader(),
+        false => cohabit_executor::executor(),
+    }
 }

@@ -11,6 +11,7 @@ mod applications;
 mod change;
 mod code;
 mod completions;
+mod cp;
 #[cfg(feature = "demo")]
 mod demo;
 mod doctor;
@@ -91,6 +92,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Shell(arguments) => block_on(shell::shell(arguments)),
         Verb::Exec(arguments) => block_on(exec::exec(arguments)),
         Verb::Notebook(arguments) => block_on(notebook::notebook(*arguments)),
+        Verb::Cp(arguments) => block_on(cp::cp(arguments)),
         Verb::Forward(arguments) => block_on(forward::forward(arguments)),
         Verb::Attach(arguments) => block_on(shell::attach(arguments)),
         Verb::List(arguments) => block_on(list::list(arguments)),
@@ -144,7 +146,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         #[cfg(all(feature = "head", feature = "worker"))]
         Verb::Up(arguments) => up::up(arguments),
         #[cfg(feature = "worker")]
-        Verb::Executor(_) => Ok(executor::executor()),
+        Verb::Executor(_) | Verb::CopyReader => Ok(executor::run(&verb)),
         #[cfg(feature = "demo")]
         Verb::Demo(arguments) => demo::demo(arguments),
         #[cfg(feature = "demo")]

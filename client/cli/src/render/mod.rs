@@ -8,6 +8,7 @@ pub(crate) mod applications_table;
 pub(crate) mod code_diff;
 pub(crate) mod code_documents;
 pub(crate) mod code_stat;
+pub(crate) mod copy_document;
 pub(crate) mod documents;
 pub(crate) mod error_output;
 pub(crate) mod history_table;

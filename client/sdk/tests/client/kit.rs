@@ -11,13 +11,14 @@ use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead,
-    ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece,
-    ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, RankId, Refusal,
-    RefusalCode, RefusedWorker, ReservationRequest, Role, ShareReport, ShareTable, SubmitReceipt,
-    TaskListing, Time, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, CopyId, CopyPiece, CopyRead, CopyRequest,
+    DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures,
+    Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates,
+    ListPage, LogChunk, LogRecord, LogRequest, LogStream, MetricSeries, ModelChoice, Models, NewToken,
+    NodeRecord, NodeReservation, ObjectListing, RankId, Refusal, RefusalCode, RefusedWorker,
+    ReservationRequest, Role, ShareReport, ShareTable, SubmitReceipt, TaskListing, Time, TokenRecord,
+    UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -485,6 +486,18 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         let turn = self.turn(Call::Exec).await?;
         panic!("{turn:?} does not answer this call")
+    }
+
+    async fn start_copy(self, _: Context, _: Box<CopyRequest>) -> Result<(), Refusal> {
+        self.unanswered(Call::Exec).await
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Result<CopyPiece, Refusal> {
+        self.unanswered(Call::Exec).await
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Result<(), Refusal> {
+        self.unanswered(Call::Exec).await
     }
 
     async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {

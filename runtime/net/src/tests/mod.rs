@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
     ChangeResult, CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentHash,
-    ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
-    FeedCursor, Figures, Filter, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
-    ForwardRequest, HeadStatus, Incarnation, InputPiece, Inventory, Isolation, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk,
-    LogPosition, LogRequest, MetricSeries, ModelChoice, Models, NewToken, NodeId, NodeRecord,
-    NodeReservation, ObjectListing, Order, RankId, Refusal, RefusalCode, RefusedWorker, Report,
-    ReservationRequest, Role, ShareReport, ShareTable, SharingLimits, Span, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest, WorkerKey,
+    ContentPiece, CopyId, CopyPiece, CopyRead, CopyRequest, DrainRequest, DryRun, ExecId, ExecOutput,
+    ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, FileCopyOrder, Filter, FollowMode,
+    ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, Incarnation, InputPiece,
+    Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings,
+    JobSpec, JobUpdates, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, MetricSeries,
+    ModelChoice, Models, NewToken, NodeId, NodeRecord, NodeReservation, ObjectListing, Order, RankId,
+    Refusal, RefusalCode, RefusedWorker, Report, ReservationRequest, Role, ShareReport, ShareTable,
+    SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport,
+    UsageReportRequest, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -344,6 +345,18 @@ impl ClientService for ClientHandler {
         Err(unasked())
     }
 
+    async fn start_copy(self, _: Context, _: Box<CopyRequest>) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Result<CopyPiece, Refusal> {
+        Err(unasked())
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {
         Err(unasked())
     }
@@ -476,6 +489,18 @@ impl WorkerService for Worker {
     }
 
     async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn start_copy(self, _: Context, _: Box<FileCopyOrder>) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Result<CopyPiece, Refusal> {
+        Err(unasked())
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Result<(), Refusal> {
         Err(unasked())
     }
 

@@ -8,11 +8,11 @@ use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{BriefRecords, ListPart, LiveAccount, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     ApplicationRecord, AttemptId, CheckpointPiece, CheckpointQuery, CheckpointSource, CodeSnapshot,
-    ContentHash, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Figures, Filter, ForwardId,
-    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, InputPiece, Inventory, JobId, JobRecord,
-    JobRef, JobRevision, JobSpec, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NodeId,
-    NodeRecord, NodeReservation, Order, Principal, RankId, Refusal, Reply, Report, Request, ShareReport,
-    ShareTable, Time, UsageRecord, WorkerKey,
+    ContentHash, CopyId, CopyPiece, CopyRead, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation,
+    Figures, FileCopyOrder, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest,
+    InputPiece, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NodeId, NodeRecord, NodeReservation, Order, Principal, RankId,
+    Refusal, Reply, Report, Request, ShareReport, ShareTable, Time, UsageRecord, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -227,8 +227,21 @@ pub(crate) enum WorkerSessionMessage {
     WriteForward(ForwardPiece, ReplyTo<Result<u64, Refusal>>),
     /// Close it.
     CloseForward(ForwardId, ReplyTo<Result<(), Refusal>>),
+    /// Copy files of a job.
+    Copy(CopyMessage),
     /// Take a piece of the input of a rank.
     WriteInput(InputPiece, ReplyTo<Result<u64, Refusal>>),
     /// Read a piece of checkpoints.
     ReadCheckpoints(CheckpointQuery, ReplyTo<Result<CheckpointPiece, Refusal>>),
+}
+
+/// What a worker is asked about a copy of files.
+#[derive(Debug)]
+pub(crate) enum CopyMessage {
+    /// Begin it.
+    Start(Box<FileCopyOrder>, ReplyTo<Result<(), Refusal>>),
+    /// Read bytes of it.
+    Read(CopyRead, ReplyTo<Result<CopyPiece, Refusal>>),
+    /// End it.
+    End(CopyId, ReplyTo<Result<(), Refusal>>),
 }

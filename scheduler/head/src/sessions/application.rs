@@ -9,13 +9,14 @@ use std::sync::Arc;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, Entrypoint, ExecId,
-    ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, ForwardId,
-    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
-    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
-    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt,
-    TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, CopyId, CopyPiece, CopyRead, CopyRequest,
+    DrainRequest, DryRun, Entrypoint, ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed,
+    FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest,
+    HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSettings,
+    JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models, NewToken,
+    NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode, RefusedWorker,
+    ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord, UpdateCursor,
+    UsageRecord, UsageReport, UsageReportRequest,
 };
 
 use tokio::time::Instant;
@@ -302,6 +303,18 @@ impl ClientService for ApplicationSession {
 
     async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         self.refusal("connect to ports of a job")
+    }
+
+    async fn start_copy(self, _: Context, _: Box<CopyRequest>) -> Result<(), Refusal> {
+        self.refusal("copy files of a job")
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Result<CopyPiece, Refusal> {
+        self.refusal("copy files of a job")
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Result<(), Refusal> {
+        self.refusal("copy files of a job")
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

@@ -11,13 +11,13 @@ use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
-    Explanation, Feed, FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
-    ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode,
-    RefusedWorker, Request, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing,
-    TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
+    CodeRequest, ContentHash, ContentPiece, CopyId, CopyPiece, CopyRead, CopyRequest, DrainRequest, DryRun,
+    ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, ForwardId,
+    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
+    RankId, Refusal, RefusalCode, RefusedWorker, Request, ReservationRequest, ShareReport, ShareTable,
+    SubmitReceipt, TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -302,6 +302,18 @@ impl ClientService for ClientSession {
 
     async fn close_forward(self, _: Context, connection: ForwardId) -> Result<(), Refusal> {
         self.pass_forward_end(connection).await
+    }
+
+    async fn start_copy(self, _: Context, request: Box<CopyRequest>) -> Result<(), Refusal> {
+        self.pass_copy(*request).await
+    }
+
+    async fn read_copy(self, _: Context, read: CopyRead) -> Result<CopyPiece, Refusal> {
+        self.find_copy_piece(read).await
+    }
+
+    async fn end_copy(self, _: Context, copy: CopyId) -> Result<(), Refusal> {
+        self.pass_copy_end(copy).await
     }
 
     async fn write_input(self, _: Context, piece: InputPiece) -> Result<u64, Refusal> {

@@ -4,8 +4,6 @@
 //! that are fetched or passed at once, whatever the number of connections: each is a millisecond of work,
 //! behind which others wait no longer than that.
 
-use std::sync::Arc;
-
 use cohabit_actor::ReplyTo;
 use cohabit_types::{
     FORWARD_PIECE, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, RankId,
@@ -14,7 +12,6 @@ use cohabit_types::{
 
 use super::client::ClientSession;
 use super::forward_limits::MOST_ARRIVED;
-use super::rank_output::ask_worker;
 use crate::driver::WorkerSessionMessage;
 
 /// What is done with the ports of a job.
@@ -69,24 +66,11 @@ impl ClientSession {
         self.ask_for_forward(id.rank, ask).await
     }
 
-    /// Asks the worker of a rank, and looks for it again the next time if it is away.
     async fn ask_for_forward<T: Send + 'static>(
         &self,
         rank: RankId,
         question: impl FnOnce(ReplyTo<Result<T, Refusal>>) -> WorkerSessionMessage,
     ) -> Result<T, Refusal> {
-        let route = match self.routes.find(rank) {
-            Some(route) => route,
-            None => {
-                let route = Arc::new(self.route_to_worker_of(rank, CONNECTING).await?);
-                self.routes.remember(rank, Arc::clone(&route));
-                route
-            }
-        };
-        let answer = ask_worker(&route, rank, "connections", question).await;
-        if answer.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::Unavailable) {
-            self.routes.forget(rank);
-        }
-        answer
+        self.ask_by_route(rank, CONNECTING, "connections", question).await
     }
 }

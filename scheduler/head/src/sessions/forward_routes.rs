@@ -1,4 +1,4 @@
-//! The workers of the ranks to whose ports a session connects.
+//! The workers of the ranks to whose ports a session connects, and whose files it copies.
 //!
 //! Whose a job is never changes, so a session asks the driver once for each rank, not for each piece.
 
@@ -12,7 +12,7 @@ use crate::driver::WorkerRoute;
 /// Ranks whose workers a session remembers.
 const MOST: usize = 64;
 
-/// The workers of ranks to whose ports this session may connect.
+/// The workers of ranks to whose ports this session may connect, and whose files it may copy.
 #[derive(Debug, Default)]
 pub(super) struct ForwardRoutes(Mutex<BTreeMap<RankId, Arc<WorkerRoute>>>);
 

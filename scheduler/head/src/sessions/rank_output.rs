@@ -1,5 +1,7 @@
 //! What ranks print, report and read: it stays with their workers, to which the head passes each question.
 
+use std::sync::Arc;
+
 use cohabit_actor::{AskError, ReplyTo};
 use cohabit_types::{
     ExecId, ExecOutput, ExecRead, ExecRequest, INPUT_PIECE, InputPiece, JobRecord, LogChunk, LogRequest,
@@ -76,8 +78,32 @@ impl ClientSession {
         }
     }
 
+    /// Asks the worker of a rank, as [`ask_worker`] does. It is remembered, and looked for again the next
+    /// time if it is away.
+    pub(super) async fn ask_by_route<T: Send + 'static>(
+        &self,
+        rank: RankId,
+        action: &str,
+        what: &str,
+        question: impl FnOnce(ReplyTo<Result<T, Refusal>>) -> WorkerSessionMessage,
+    ) -> Result<T, Refusal> {
+        let route = match self.routes.find(rank) {
+            Some(route) => route,
+            None => {
+                let route = Arc::new(self.route_to_worker_of(rank, action).await?);
+                self.routes.remember(rank, Arc::clone(&route));
+                route
+            }
+        };
+        let answer = ask_worker(&route, rank, what, question).await;
+        if answer.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::Unavailable) {
+            self.routes.forget(rank);
+        }
+        answer
+    }
+
     /// The job's record, if the job is the client's own, or the client an admin.
-    async fn own_record(&self, rank: RankId, what: &str) -> Result<JobRecord, Refusal> {
+    pub(super) async fn own_record(&self, rank: RankId, what: &str) -> Result<JobRecord, Refusal> {
         let job = rank.attempt.job;
         let record = self.record(job).await?;
         if self.by.role == Role::Admin || self.by.user == record.user {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
-    CodeRequest, ContentHash, ContentPiece, DrainRequest, DryRun, ExecId, ExecOutput, ExecRead, ExecRequest,
-    Explanation, Feed, FeedCursor, Figures, Filter, ForwardId, ForwardOutput, ForwardPiece, ForwardRead,
-    ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest, MetricSeries, ModelChoice, Models,
-    NewToken, NodeRecord, NodeReservation, ObjectListing, Principal, RankId, Refusal, RefusalCode,
-    RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt, TaskListing, TokenRecord,
-    UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
+    CodeRequest, ContentHash, ContentPiece, CopyId, CopyPiece, CopyRead, CopyRequest, DrainRequest, DryRun,
+    ExecId, ExecOutput, ExecRead, ExecRequest, Explanation, Feed, FeedCursor, Figures, Filter, ForwardId,
+    ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, HeadStatus, InputPiece, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSettings, JobSpec, JobUpdates, ListPage, LogChunk, LogRequest,
+    MetricSeries, ModelChoice, Models, NewToken, NodeRecord, NodeReservation, ObjectListing, Principal,
+    RankId, Refusal, RefusalCode, RefusedWorker, ReservationRequest, ShareReport, ShareTable, SubmitReceipt,
+    TaskListing, TokenRecord, UpdateCursor, UsageRecord, UsageReport, UsageReportRequest,
 };
 
 use super::client::ClientSession;
@@ -261,6 +261,18 @@ impl ClientService for ViewerSession {
 
     async fn close_forward(self, _: Context, _: ForwardId) -> Result<(), Refusal> {
         self.refusal("connect to ports of a job", USER)
+    }
+
+    async fn start_copy(self, _: Context, _: Box<CopyRequest>) -> Result<(), Refusal> {
+        self.refusal("copy files of a job", USER)
+    }
+
+    async fn read_copy(self, _: Context, _: CopyRead) -> Result<CopyPiece, Refusal> {
+        self.refusal("copy files of a job", USER)
+    }
+
+    async fn end_copy(self, _: Context, _: CopyId) -> Result<(), Refusal> {
+        self.refusal("copy files of a job", USER)
     }
 
     async fn write_input(self, _: Context, _: InputPiece) -> Result<u64, Refusal> {

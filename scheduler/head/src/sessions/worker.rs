@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{
-    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentPiece, ExecId, ExecOutput,
-    ExecRead, ExecRequest, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest, LogRequest,
-    Order, RankId, Refusal, RefusalCode, Report, Span, WorkerKey,
+    CheckpointPiece, CheckpointQuery, CheckpointRequest, CodeRequest, ContentPiece, CopyId, CopyPiece,
+    CopyRead, ExecId, ExecOutput, ExecRead, ExecRequest, FileCopyOrder, ForwardId, ForwardOutput,
+    ForwardPiece, ForwardRead, ForwardRequest, LogRequest, Order, RankId, Refusal, RefusalCode, Report, Span,
+    WorkerKey,
 };
 use futures::FutureExt;
 use tokio::sync::{Mutex, oneshot, watch};
@@ -25,7 +26,7 @@ use tokio::sync::{Mutex, oneshot, watch};
 use super::client::ending;
 use super::context::SessionContext;
 use super::{admit, checkpoints, code};
-use crate::driver::{Message, Query, SessionHandle, WorkerSessionMessage};
+use crate::driver::{CopyMessage, Message, Query, SessionHandle, WorkerSessionMessage};
 use crate::rates::{Bucket, BucketRate, pause};
 
 /// How many orders may wait for a worker.
@@ -253,6 +254,9 @@ fn gather(
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(close_forward(worker, id).await) });
             }
+            WorkerSessionMessage::Copy(message) => {
+                tokio::spawn(pass_copy(worker.clone(), message));
+            }
             WorkerSessionMessage::ReadCheckpoints(query, reply_to) => {
                 let worker = worker.clone();
                 tokio::spawn(async move { reply_to.send(read_checkpoints(worker, query).await) });
@@ -330,6 +334,30 @@ async fn close_forward(worker: WorkerOrders, id: ForwardId) -> Result<(), Refusa
     let rank = id.rank;
     let answer = worker.close_forward(context_for(LOG_LIMIT), id).await;
     answer.unwrap_or_else(|error| Err(no_answer("connections", rank, &error)))
+}
+
+async fn pass_copy(worker: WorkerOrders, message: CopyMessage) {
+    match message {
+        CopyMessage::Start(order, reply_to) => reply_to.send(start_copy(worker, order).await),
+        CopyMessage::Read(read, reply_to) => reply_to.send(read_copy(worker, read).await),
+        CopyMessage::End(id, reply_to) => reply_to.send(end_copy(worker, id).await),
+    }
+}
+
+async fn start_copy(worker: WorkerOrders, order: Box<FileCopyOrder>) -> Result<(), Refusal> {
+    let rank = order.request.id.rank;
+    let answer = worker.start_copy(context_for(LOG_LIMIT), order).await;
+    answer.unwrap_or_else(|error| Err(no_answer("files", rank, &error)))
+}
+
+async fn read_copy(worker: WorkerOrders, read: CopyRead) -> Result<CopyPiece, Refusal> {
+    let answer = worker.read_copy(context_for(LOG_LIMIT), read).await;
+    answer.unwrap_or_else(|error| Err(no_answer("files", read.id.rank, &error)))
+}
+
+async fn end_copy(worker: WorkerOrders, id: CopyId) -> Result<(), Refusal> {
+    let answer = worker.end_copy(context_for(LOG_LIMIT), id).await;
+    answer.unwrap_or_else(|error| Err(no_answer("files", id.rank, &error)))
 }
 
 async fn read_checkpoints(worker: WorkerOrders, query: CheckpointQuery) -> Result<CheckpointPiece, Refusal> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
-    DrainRequest, ExecId, ExecRead, ExecRequest, Filter, FollowMode, ForwardId, ForwardPiece, ForwardPurpose,
-    ForwardRead, ForwardRequest, GpuRequest, InputPiece, JobChange, JobId, JobRef, JobRevision, JobSettings,
-    JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData,
-    Progress, RankId, RefusalCode, Report, Role, Share, Span, Time, UpdateCursor, UsageGrouping,
-    UsageReportRequest,
+    ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, COPY_LIMIT, CodeRequest, ContentHash,
+    CopyDepth, CopyId, CopyRead, CopyRequest, Demand, DrainRequest, ExecId, ExecRead, ExecRequest, Filter,
+    FollowMode, ForwardId, ForwardPiece, ForwardPurpose, ForwardRead, ForwardRequest, GpuRequest, InputPiece,
+    JobChange, JobId, JobRef, JobRevision, JobSettings, JobSpec, LogPosition, LogRequest, ModelChoice,
+    ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report, Role, Share,
+    Span, Time, UpdateCursor, UsageGrouping, UsageReportRequest,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -122,6 +122,7 @@ pub(super) fn questions(job: JobId) -> Vec<Question> {
     questions.extend(share_questions());
     questions.extend(input_questions(rank));
     questions.extend(forward_questions(rank));
+    questions.extend(copy_questions(rank));
     questions
 }
 
@@ -165,6 +166,17 @@ fn forward_questions(rank: RankId) -> [Question; 4] {
             piece: ForwardPiece { id, offset: 0, bytes: b"ping".to_vec(), is_last: true },
         },
         Question::CloseForward { connection: id },
+    ]
+}
+
+/// Those about copies of its files.
+fn copy_questions(rank: RankId) -> [Question; 3] {
+    let id = CopyId { rank, number: 7 };
+    let request = CopyRequest { id, path: "out/model.pt".into(), depth: CopyDepth::File, limit: COPY_LIMIT };
+    [
+        Question::StartCopy { request: request.into() },
+        Question::ReadCopy { read: CopyRead { id, from: 0, at_end: FollowMode::Return } },
+        Question::EndCopy { copy: id },
     ]
 }
 
@@ -220,6 +232,9 @@ pub(super) async fn answer(client: &TestClient, question: Question) -> String {
         Question::ReadForward { read } => text(head.read_forward(long, read)).await,
         Question::WriteForward { piece } => text(head.write_forward(long, piece)).await,
         Question::CloseForward { connection } => text(head.close_forward(long, connection)).await,
+        Question::StartCopy { request } => text(head.start_copy(long, request)).await,
+        Question::ReadCopy { read } => text(head.read_copy(long, read)).await,
+        Question::EndCopy { copy } => text(head.end_copy(long, copy)).await,
         Question::Figures {} => text(head.figures(long)).await,
         Question::UsageReport { request } => text(head.usage_report(long, request)).await,
         Question::Usage { jobs } => text(head.usage(long, jobs)).await,

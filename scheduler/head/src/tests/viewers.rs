@@ -51,6 +51,9 @@ fn is_allowed(question: &Question) -> bool {
         | Question::ReadForward { .. }
         | Question::WriteForward { .. }
         | Question::CloseForward { .. }
+        | Question::StartCopy { .. }
+        | Question::ReadCopy { .. }
+        | Question::EndCopy { .. }
         | Question::ReadCode { .. }
         | Question::MissingContent { .. }
         | Question::PutContent { .. }

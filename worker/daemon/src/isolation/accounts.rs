@@ -13,7 +13,6 @@ use std::path::Path;
 use cohabit_host::account::Account;
 use cohabit_host::files::FileError;
 use cohabit_types::Role;
-use cohabit_worker_core::RankStart;
 use nix::unistd::geteuid;
 
 use super::account_cache::AccountCache;
@@ -103,23 +102,22 @@ impl AccountPolicy {
         })
     }
 
-    /// The account of the rank; `None` if it runs as this process does.
-    pub(super) fn of(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
+    /// The account of this name for a user with this role; `None` if that is the one of this process.
+    pub(super) fn of(&self, name: &str, role: Role) -> Result<Option<AccountChoice>, AccountError> {
         let (options, known, private) = match self {
             AccountPolicy::Shared => return Ok(None),
-            AccountPolicy::One(own) if *own == rank.account => return Ok(None),
+            AccountPolicy::One(own) if own == name => return Ok(None),
             AccountPolicy::One(own) => {
-                return Err(AccountError::Other { own: own.clone(), name: rank.account.clone() });
+                return Err(AccountError::Other { own: own.clone(), name: name.to_owned() });
             }
             AccountPolicy::OfUsers { options, known, private } => (options, known, private),
         };
-        let name = &rank.account;
         let chosen = choose(known, private, name)?;
         match chosen.account.uid {
             _ if chosen.is_private => {}
-            ROOT => allow_root(name, rank.role, options.root_jobs)?,
+            ROOT => allow_root(name, role, options.root_jobs)?,
             uid if is_of_system(uid, options.min_uid) => {
-                return Err(AccountError::OfSystem { name: name.clone(), uid, min_uid: options.min_uid });
+                return Err(AccountError::OfSystem { name: name.to_owned(), uid, min_uid: options.min_uid });
             }
             _ => {}
         }
@@ -162,33 +160,10 @@ fn is_of_system(uid: u32, min_uid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{JobId, JobSpec, Share, StartFailure};
-    use cohabit_worker_core::GpuAccess;
+    use cohabit_types::StartFailure;
     use nix::unistd::User;
 
     use super::*;
-
-    fn rank(account: &str, role: Role) -> RankStart {
-        RankStart {
-            rank: JobId::new(1).attempt(1).rank(0),
-            spec: JobSpec::command(vec!["true".into()], "/".into()).into(),
-            user: "ada".into(),
-            account: account.into(),
-            role,
-            private_uid: None,
-            devices: Vec::new(),
-            share: Share::WHOLE,
-            access: GpuAccess::None,
-            rendezvous_port: None,
-            application: None,
-            place: None,
-            node_rank: 0,
-            checkpoints: None,
-            note: None,
-            idle_after: None,
-            environment: [].into(),
-        }
-    }
 
     fn of_users(options: AccountOptions) -> (tempfile::TempDir, AccountPolicy) {
         let folder = tempfile::tempdir().unwrap();
@@ -204,9 +179,9 @@ mod tests {
     #[test]
     fn a_worker_that_is_not_root_runs_only_jobs_of_its_own_account() {
         let own = AccountPolicy::One("ada".into());
-        assert_eq!(own.of(&rank("ada", Role::User)).unwrap(), None);
+        assert_eq!(own.of("ada", Role::User).unwrap(), None);
         for role in [Role::User, Role::Admin] {
-            let refused = own.of(&rank("bea", role)).unwrap_err();
+            let refused = own.of("bea", role).unwrap_err();
             let why = refused.to_string();
             assert!(
                 why.contains("serves only the account 'ada'") && why.contains("--allow-shared-account"),
@@ -218,7 +193,7 @@ mod tests {
 
     #[test]
     fn all_users_share_the_account_of_a_worker_only_where_its_operator_allows_it() {
-        assert_eq!(AccountPolicy::Shared.of(&rank("bea", Role::User)).unwrap(), None);
+        assert_eq!(AccountPolicy::Shared.of("bea", Role::User).unwrap(), None);
         assert_eq!(AccountOptions::default().own_account, OwnAccount::OfItsUser);
     }
 
@@ -226,7 +201,7 @@ mod tests {
     fn an_existing_account_is_used_with_its_home_and_groups() {
         let (_folder, accounts) = with_min_uid(1);
         let daemon = User::from_name("daemon").unwrap().unwrap();
-        let chosen = accounts.of(&rank("daemon", Role::User)).unwrap().unwrap();
+        let chosen = accounts.of("daemon", Role::User).unwrap().unwrap();
         assert_eq!((chosen.account.uid, chosen.account.home), (daemon.uid.as_raw(), daemon.dir));
         assert!(chosen.account.groups.contains(&daemon.gid.as_raw()) && !chosen.is_private);
     }
@@ -235,7 +210,7 @@ mod tests {
     fn no_job_runs_as_an_account_of_the_system_unless_the_worker_allows_it() {
         let refusal = |min_uid, name, role| {
             let (_folder, accounts) = with_min_uid(min_uid);
-            accounts.of(&rank(name, role)).map(|_| ()).map_err(|error| error.to_string())
+            accounts.of(name, role).map(|_| ()).map_err(|error| error.to_string())
         };
         for role in [Role::User, Role::Admin] {
             let why = refusal(1_000, "daemon", role).unwrap_err();
@@ -267,7 +242,7 @@ mod tests {
     #[test]
     fn an_unknown_user_gets_a_user_id_of_its_own() {
         let (_folder, accounts) = of_users(AccountOptions::default());
-        let of = |name| accounts.of(&rank(name, Role::User)).unwrap().unwrap();
+        let of = |name| accounts.of(name, Role::User).unwrap().unwrap();
         let (one, two) = (of("no-such-user-1"), of("no-such-user-2"));
         assert!(one.is_private && two.is_private && one.account.uid != two.account.uid);
         assert_eq!(one.account.groups, [one.account.gid]);
@@ -278,7 +253,7 @@ mod tests {
     fn only_admins_run_jobs_as_root_and_only_where_the_worker_allows_it() {
         let refusal = |role, root_jobs| {
             let (_folder, accounts) = of_users(AccountOptions { root_jobs, ..AccountOptions::default() });
-            accounts.of(&rank("root", role)).map_err(|error| error.to_string())
+            accounts.of("root", role).map_err(|error| error.to_string())
         };
         assert_eq!(refusal(Role::Admin, RootJobs::OfAdmins).unwrap().unwrap().account.uid, 0);
         assert!(refusal(Role::User, RootJobs::OfAdmins).unwrap_err().contains("only jobs of admins"));

@@ -13,10 +13,10 @@ use cohabit_net::{
 };
 use cohabit_store::{ContentError, ContentStore, StoreKind, StoreLimits};
 use cohabit_types::{
-    Bytes, CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, DeviceId, ExecId, ExecOutput,
-    ExecRead, ExecRequest, FollowMode, HeldRank, InputPiece, Inventory, JobId, JobSpec, LogChunk,
-    LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun, Refusal, RefusalCode, Rendezvous,
-    Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
+    Bytes, CheckpointPiece, CheckpointRequest, CodeRequest, ContentPiece, CopyId, CopyPiece, CopyRead,
+    DeviceId, ExecId, ExecOutput, ExecRead, ExecRequest, FileCopyOrder, FollowMode, HeldRank, InputPiece,
+    Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun,
+    Refusal, RefusalCode, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
 };
 use cohabit_worker_daemon::{DeviceSpec, ExecutorProgram, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -309,6 +309,18 @@ impl Joined {
 
     pub(crate) async fn write_input(&self, piece: InputPiece) -> Result<u64, Refusal> {
         self.session.orders.write_input(context_for(Span::from_secs(30)), piece).await.unwrap()
+    }
+
+    pub(crate) async fn start_copy(&self, order: FileCopyOrder) -> Result<(), Refusal> {
+        self.session.orders.start_copy(context_for(Span::from_secs(30)), order.into()).await.unwrap()
+    }
+
+    pub(crate) async fn read_copy(&self, read: CopyRead) -> Result<CopyPiece, Refusal> {
+        self.session.orders.read_copy(context_for(Span::from_secs(30)), read).await.unwrap()
+    }
+
+    pub(crate) async fn end_copy(&self, copy: CopyId) -> Result<(), Refusal> {
+        self.session.orders.end_copy(context_for(Span::from_secs(30)), copy).await.unwrap()
     }
 
     pub(crate) async fn start_exec(&self, request: ExecRequest) -> Result<(), Refusal> {

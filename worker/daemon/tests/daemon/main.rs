@@ -4,6 +4,7 @@
 mod applications;
 mod checkpoints;
 mod code;
+mod copies;
 mod execs;
 mod input;
 mod joins;
