@@ -4,8 +4,8 @@
 //! node: send(task) ── walk ──▶ entries ──▶ bytes ─ ─ ─▶ Receiver ── decoder ──▶ tree_writer ──▶ disk
 //! ```
 //!
-//! The sending process has the rights of the account whose files it reads, and nothing more: see [`send`]. The
-//! receiving one has those of a person on their own machine, so it believes nothing: see [`Receiver`].
+//! The sending process has the rights of the account whose files it reads, and nothing more: see [`send`].
+//! The receiving one has those of a person on their own machine, so it believes nothing: see [`Receiver`].
 //!
 //! Not an archive as `tar` writes it: what must not arrive cannot be written down in a [`TransferEntry`] at
 //! all, such as devices, owners, set-user-id bits, hard links, absolute names and `..`.
