@@ -44,6 +44,7 @@ pub(crate) struct ParsedCommandLine {
 
 /// Parses the words of a command line.
 pub(crate) fn read(words: Vec<OsString>) -> Result<ParsedCommandLine, CommandLineError> {
+    let words = with_help_as_flag(words);
     let verb = parse(&words)?;
     let format = verb.format();
     let fail = |error| CommandLineError::Script(error, format);
@@ -80,6 +81,17 @@ fn parse_with_help(words: &[OsString]) -> Result<CommandLine, clap::Error> {
     let mut command = help_command(width);
     let mut matches = command.try_get_matches_from_mut(words)?;
     CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// `cohabit help run` is `cohabit run --help`.
+fn with_help_as_flag(words: Vec<OsString>) -> Vec<OsString> {
+    match words.get(1).is_some_and(|word| word == "help") {
+        false => words,
+        true => {
+            let (program, asked) = (words[..1].iter(), words[2..].iter());
+            program.chain(asked).cloned().chain(["--help".into()]).collect()
+        }
+    }
 }
 
 fn script_of(command: &[String]) -> Result<Option<Script>, CommandError> {

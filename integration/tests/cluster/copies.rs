@@ -125,6 +125,8 @@ fn what_is_not_copied_is_said_with_its_exit_code_and_leaves_nothing() {
     refused(&[&of("/dev/zero"), &here], 65, "it is a device");
     refused(&[&of("/proc/self/environ"), &here], 65, "/proc");
     refused(&[&of("small"), "--limit", "5", &here], 65, "raise it with --limit");
+    // Both are on one disk, and the job may still write into it.
+    refused(&[&of("small"), &work(&cluster)], 74, "it is the file of the job itself");
     refused(&[&of("small"), &cluster.path("no/where")], 66, "does not exist");
     refused(&[&of("small"), "/dev/null"], 74, "is not replaced");
     refused(&["999:x", &here], 66, "999");

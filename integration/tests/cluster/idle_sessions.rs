@@ -37,7 +37,7 @@ fn a_shell_that_does_nothing_is_told_and_gives_its_place_to_a_job_that_waits() {
     let waiting = cluster.submit(&[], "exit 0");
     until_within(Duration::from_secs(90), "it has the place", || cluster.state(&waiting) == "COMPLETED");
     assert!(screen.code().is_some_and(|code| code != 0), "{}", screen.text());
-    screen.until_shown("CANCELLED: it was interactive and did nothing");
+    screen.until_shown("CANCELLED: it was interactive and had done nothing for ");
     let ended = cluster.show("1");
     assert_eq!((&ended["state"], &ended["reason_code"]), (&"CANCELLED".into(), &"idle".into()));
     assert_eq!(

@@ -36,6 +36,15 @@ fn a_job_has_a_terminal_and_its_exit_code_is_that_of_run() {
 }
 
 #[test]
+fn the_next_attempt_is_announced_and_gets_every_key() {
+    let cluster = Cluster::start(&["host:1"]);
+    let mut screen = shell(&cluster, &["--retries", "1"]);
+    screen.type_keys("exit 1\r");
+    screen.until_shown("[attempt 2 of job 1 begins: what ran before has ended]");
+    screen.ask("echo fir''st", "first");
+}
+
+#[test]
 fn keys_of_job_control_reach_the_shell() {
     let cluster = Cluster::start(&["host:1"]);
     let mut screen = shell(&cluster, &[]);

@@ -68,7 +68,7 @@ mod tests {
         let path = TransferPath::default().join(b"a").unwrap();
         vec![
             TransferEntry::Extent { files: 1, bytes: 3 },
-            TransferEntry::File { path, mode: 0o644, modified: -1, size: 3 },
+            TransferEntry::File { path, mode: 0o644, modified: -1, inode: 7, size: 3 },
             TransferEntry::Content(b"abc".to_vec()),
             TransferEntry::End,
         ]

@@ -42,6 +42,8 @@ pub enum TransferEntry {
         mode: u32,
         /// When it was modified, in seconds since 1970.
         modified: i64,
+        /// Its number in its file system: a file with this number in its place is the same one.
+        inode: u64,
         /// How many bytes it had when it was opened: it ends there, whatever was appended since.
         size: u64,
     },

@@ -192,7 +192,9 @@ impl EntryWriter {
         match entry {
             TransferEntry::Extent { bytes, .. } => self.extent(bytes),
             TransferEntry::Directory { path, mode } => self.directory(&path, mode),
-            TransferEntry::File { path, mode, modified, size } => self.file(path, mode, modified, size),
+            TransferEntry::File { path, mode, modified, inode, size } => {
+                self.file(path, mode, inode, modified, size)
+            }
             TransferEntry::Link { path, target } => self.link(path, target),
             TransferEntry::Skipped { path, why } => {
                 self.skip(&path, why);
@@ -225,10 +227,17 @@ impl EntryWriter {
         }
     }
 
-    fn file(&mut self, path: TransferPath, mode: u32, modified: i64, size: u64) -> Result<(), ReceiveError> {
+    fn file(
+        &mut self,
+        path: TransferPath,
+        mode: u32,
+        inode: u64,
+        modified: i64,
+        size: u64,
+    ) -> Result<(), ReceiveError> {
         self.check(self.received.bytes.saturating_add(size))?;
         let partial = match &mut self.output {
-            Output::Tree(tree) => Some(tree.file(&path, mode).map_err(|error| failed(&path, error))?),
+            Output::Tree(tree) => Some(tree.file(&path, mode, inode).map_err(|error| failed(&path, error))?),
             Output::Stream(_) if self.received.files > 0 => {
                 return Err(invalid("a second file, where one was asked for"));
             }

@@ -127,7 +127,8 @@ impl<W: Write> Sender<W> {
             return Err(SendError::over_limit(self.sent, self.limit));
         }
         let (mode, modified) = (found.st_mode & 0o777, found.st_mtime);
-        self.write(&TransferEntry::File { path: path.clone(), mode, modified, size })?;
+        let inode = found.st_ino;
+        self.write(&TransferEntry::File { path: path.clone(), mode, modified, inode, size })?;
         let (mut left, mut buffer) = (size, vec![0; CONTENT_BYTES]);
         while left > 0 {
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());

@@ -72,8 +72,9 @@ impl TreeWriter {
         }
     }
 
-    /// Begins a file.
-    pub(crate) fn file(&mut self, path: &TransferPath, mode: u32) -> io::Result<PartialFile> {
+    /// Begins a file, unless what is there has the same number: on a disk that both machines share it is the
+    /// file itself, into which its job may still write.
+    pub(crate) fn file(&mut self, path: &TransferPath, mode: u32, inode: u64) -> io::Result<PartialFile> {
         let (directory, name) = match path.split() {
             Some((above, name)) => (self.open(&above)?, name.to_owned()),
             None => {
@@ -83,7 +84,10 @@ impl TreeWriter {
                 (openat(CWD, above.unwrap_or(Path::new(".")), flags, Mode::empty())?, name)
             }
         };
-        check_replaceable(&directory, &name)?;
+        if check_replaceable(&directory, &name)? == Some(inode) {
+            let same = "it is the file of the job itself, which this machine shares with its node: name another DEST";
+            return Err(io::Error::other(same));
+        }
         PartialFile::create(directory, name, Mode::from_raw_mode(mode & 0o777))
     }
 
@@ -181,14 +185,14 @@ fn open_directory(at: impl AsFd, name: impl rustix::path::Arg) -> io::Result<Own
 }
 
 /// Refuses a place where something is that a file may not replace: a directory, or a device such as
-/// `/dev/null`.
-fn check_replaceable(directory: impl AsFd, name: &OsStr) -> io::Result<()> {
+/// `/dev/null`. Returns the number of what is there.
+fn check_replaceable(directory: impl AsFd, name: &OsStr) -> io::Result<Option<u64>> {
     let found = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
         found => found?,
     };
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile | FileType::Symlink => Ok(()),
+        FileType::RegularFile | FileType::Symlink => Ok(Some(found.st_ino)),
         FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
         FileType::Fifo
         | FileType::Socket

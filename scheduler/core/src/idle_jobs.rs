@@ -87,24 +87,37 @@ impl Head {
         Some(self.stoppable_idle_since(id)? + IDLE_AT_MOST.max(self.config.idle_stop?))
     }
 
+    /// When a running job reaches its time limit.
+    fn time_limit_at(&self, id: JobId) -> Option<Time> {
+        let limit = self.submissions.get(&id.number)?.spec.time_limit?;
+        Some(self.jobs.get(&id)?.live_attempt()?.started_at + limit)
+    }
+
     /// What the record of a job says while it does nothing.
     pub(crate) fn idle_record(&self, id: JobId, since: Time) -> IdleRecord {
-        IdleRecord { since, stop_from: self.idle_from(id), stop_at: self.idle_at_most_until(id) }
+        let at_last = self.idle_at_most_until(id);
+        let stop_at = at_last.map(|at| self.time_limit_at(id).map_or(at, |limit| limit.min(at)));
+        IdleRecord { since, stop_from: self.idle_from(id), stop_at }
     }
 
     /// What becomes of an interactive job that does nothing.
     pub(crate) fn idle_limits(&self, id: JobId) -> Option<String> {
-        let stop = self.config.idle_stop.filter(|_| self.is_interactive(id))?;
+        let (at_last, stop) = (self.idle_at_most_until(id)?, self.config.idle_stop?);
+        let in_any_case = match self.time_limit_at(id).is_some_and(|limit| limit <= at_last) {
+            true => "at its time limit".to_owned(),
+            false => format!("after {}", IDLE_AT_MOST.max(stop)),
+        };
         Some(format!(
-            "it is interactive, so it is stopped after {stop} without work if a job waits for its place, and after {} \
-             in any case",
-            IDLE_AT_MOST.max(stop)
+            "it is interactive, so it is stopped after {stop} without work if a job waits for its place, and {in_any_case} \
+             in any case"
         ))
     }
 
     fn stoppable_idle_since(&self, id: JobId) -> Option<Time> {
         let job = self.jobs.get(&id).filter(|job| job.stop_requested().is_none())?;
-        job.live_attempt()?.idle_since.filter(|_| self.is_interactive(id))
+        // A worker tells of its own node only.
+        let live = job.live_attempt().filter(|live| live.placement.parts.len() == 1)?;
+        live.idle_since.filter(|_| self.is_interactive(id))
     }
 
     fn is_interactive(&self, id: JobId) -> bool {

@@ -13,6 +13,7 @@ use cohabit_types::{
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
 use crate::reader::HeadReader;
+use crate::submission::SubmissionState;
 
 /// The most jobs that a sentence lists.
 const MAX_LISTED: usize = 10;
@@ -99,7 +100,17 @@ impl HeadReader<'_> {
         }
         match self.forecast(id) {
             Some(forecast) => (forecast.code, forecast.why.clone()),
-            None => (ReasonCode::WaitingForTurn, queue_reason(self.head.ahead_of(id))),
+            None => (ReasonCode::WaitingForTurn, self.turn_reason(id, submission)),
+        }
+    }
+
+    /// Why it is not the turn of a job, as far as it can be told in a few words.
+    fn turn_reason(&self, id: JobId, submission: &SubmissionState) -> String {
+        let ahead = self.head.ahead_of(id);
+        let kept = (ahead == 0).then(|| self.kept_for_others(submission)).flatten();
+        match kept {
+            Some(kept) => format!("{}, and {kept}", queue_reason(ahead)),
+            None => queue_reason(ahead),
         }
     }
 
@@ -145,7 +156,12 @@ impl HeadReader<'_> {
                 ran_for(attempt)
             ),
             (ReasonCode::Idle, Some(attempt)) => {
-                format!("it was interactive and did nothing: stopped after {}", ran_for(attempt))
+                let since = attempt.attempt.idle_since.unwrap_or(attempt.attempt.started_at);
+                let idle_for = attempt.ended_at.unwrap_or(self.now).since(since);
+                format!(
+                    "it was interactive and had done nothing for {idle_for}; it ran for {}",
+                    ran_for(attempt)
+                )
             }
             (ReasonCode::Stalled, Some(_)) => {
                 let stall = self.head.submissions[&id.number].spec.stall;

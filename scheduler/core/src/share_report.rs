@@ -138,7 +138,9 @@ impl HeadReader<'_> {
                 own.users.iter().map(|it| it.share.weight).sum(),
             );
         }
-        text += &self.kept_for_others(submission, &report).unwrap_or_default();
+        if let Some(kept) = self.kept_for_others(submission) {
+            text += &format!(" {kept}.");
+        }
         let next = active.first().filter(|next| next.name != own.name && next.share.waiting > 0);
         if let Some(next) = next {
             let (name, held, entitled) = (named(next), gpus(next.share.held), gpus(next.share.entitled));
@@ -150,16 +152,17 @@ impl HeadReader<'_> {
 
 impl HeadReader<'_> {
     /// What is lent only to jobs that can be given back, for a job that cannot.
-    fn kept_for_others(&self, submission: &SubmissionState, report: &ShareReport) -> Option<String> {
-        if self.head.held_for(&submission.spec) != HeldFor::Unlimited {
+    pub(crate) fn kept_for_others(&self, submission: &SubmissionState) -> Option<String> {
+        if !self.head.config.fair_share || self.head.held_for(&submission.spec) != HeldFor::Unlimited {
             return None;
         }
+        let table = self.head.shares.table();
         let own = self.head.shares.project_of(&submission.user).map_or(0, |(_, project)| project.guaranteed);
-        let guaranteed: u64 = report.table.projects.values().map(|project| project.guaranteed).sum();
-        let open = u128::from(report.capacity) * u128::from(report.table.open_part) / 1_000;
+        let guaranteed: u64 = table.projects.values().map(|project| project.guaranteed).sum();
+        let open = u128::from(self.head.shared_capacity()) * u128::from(table.open_part) / 1_000;
         let kept = guaranteed.saturating_sub(own) + open as u64;
         Some(format!(
-            " {} GPUs are kept for jobs that can be given back: --preemptible or --time {}h.",
+            "{} GPUs are kept for jobs that can be given back: --preemptible or --time {}h",
             gpus(kept),
             GIVEN_BACK_WITHIN.as_micros() / 3_600_000_000
         ))

@@ -88,9 +88,11 @@ fn not_running(rank: RankId) -> Refusal {
 }
 
 fn gone(id: ExecId, error: &io::Error) -> Refusal {
-    let message = format!(
-        "the process beside {} is gone, with its job or because its client was silent: {error}",
-        id.rank
-    );
+    let why = match error.kind() {
+        io::ErrorKind::NotFound => String::new(),
+        _ => format!(": {error}"),
+    };
+    let message =
+        format!("the process beside {} is gone, with its job or because its client was silent{why}", id.rank);
     Refusal::new(RefusalCode::NotFound, message)
 }

@@ -35,7 +35,7 @@ pub(crate) struct JobArguments {
     #[arg(help_heading = COMMON, long, value_name = "COUNT", hide = true)]
     pub(crate) gpus_per_node: Option<u32>,
     /// Memory needed on each GPU, such as 20G
-    #[arg(help_heading = COMMON, long, value_name = "SIZE")]
+    #[arg(help_heading = COMMON, long, value_name = "SIZE", value_parser = values::parse_memory_amount)]
     pub(crate) gpu_mem: Option<Bytes>,
     /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
     #[arg(help_heading = COMMON)]

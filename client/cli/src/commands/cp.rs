@@ -82,6 +82,12 @@ async fn begin(
     source: &JobPath,
 ) -> Result<CopyId, CommandError> {
     let record = client.job(job).record().await?;
+    if record.array.is_some() {
+        let message = format!(
+            "job {job} is an array, whose members have files of their own: name one, such as {job}.0"
+        );
+        return Err(CommandError::new(CommandErrorKind::Impossible("wrong_state"), message));
+    }
     if record.attempt == 0 {
         let message = format!("job {job} is {} and has not run: it has no files yet", record.state);
         return Err(CommandError::new(CommandErrorKind::Impossible("wrong_state"), message));

@@ -2,6 +2,8 @@
 //!
 //! The first Ctrl-C cancels the job and waits until it has ended; the second exits immediately.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::pin::pin;
 use std::process::ExitCode;
 
@@ -12,7 +14,7 @@ use futures::TryStreamExt as _;
 use futures::stream;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::shell::run_with_terminal;
+use super::shell::{run_with_terminal, wait_for_start};
 use super::{dry_run, logs, own_input, submission};
 use crate::arguments::RunArguments;
 use crate::endpoint::connect_to_wait;
@@ -41,6 +43,7 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
     let mut followed = pin!(follow_with_input(&client, &job, prepared.submission.spec()));
     tokio::select! {
         ended = &mut followed => return ended,
+        never = tell_wait(&job, prepared.submission.spec()) => match never {},
         _ = interrupts.recv() => {}
     }
     print_message_in_background(format!(
@@ -56,6 +59,15 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
         _ = interrupts.recv() => "is being cancelled",
     };
     Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted: job {} {how}", job.id())))
+}
+
+/// Says why the job waits, if it does for more than a moment; never returns.
+async fn tell_wait(job: &JobHandle, spec: &JobSpec) -> Infallible {
+    // What cannot be known is told by whoever follows the job.
+    if spec.array.is_none() {
+        let _ = wait_for_start(job).await;
+    }
+    pending().await
 }
 
 /// Follows the job, and sends it what this process reads from its standard input, if the job takes it.

@@ -54,7 +54,8 @@ fn row(project: &str, user: &str, share: &PartyShare) -> Vec<comfy_table::Cell> 
         format!("{hours:.1}"),
         format!("{:.0}%", share.used_part as f64 / 10.0),
         number(share.weight),
-        format!("×{:.2}", share.factor as f64 / 1_000.0),
+        // Nobody is entitled to anything who wants nothing.
+        if share.factor == 0 { "-".to_owned() } else { format!("×{:.2}", share.factor as f64 / 1_000.0) },
     ];
     texts.into_iter().map(cell).collect()
 }

@@ -24,7 +24,7 @@ pub(crate) use self::export::{ExportArgument, ExportBase, parse_export};
 pub(crate) use self::gpus::{divide_among_nodes, parse_gpus};
 pub(crate) use self::nodes::{NodeCount, parse_nodes};
 pub(crate) use self::notify::{NotifyArgument, parse_notify};
-pub(crate) use self::range::{AmountRange, parse_cores, parse_memory};
+pub(crate) use self::range::{AmountRange, parse_cores, parse_memory, parse_memory_amount};
 pub(crate) use self::report::{ReportTime, parse_grouping, parse_report_time};
 pub(crate) use self::stop_signal::parse_stop_signal;
 pub(crate) use self::variable::{EnvArgument, parse_variable};

@@ -23,9 +23,20 @@ pub(crate) fn parse_cores(text: &str) -> Result<AmountRange<u32>, String> {
 
 /// Parses `64G` or `20G..125G`.
 pub(crate) fn parse_memory(text: &str) -> Result<AmountRange<Bytes>, String> {
-    let amount = |amount: &str| Bytes::from_str(amount).map_err(|error| error.to_string());
-    parse(text, "an amount of memory (64G) or a range of it (20G..125G)", amount)
+    parse(text, "an amount of memory (64G) or a range of it (20G..125G)", parse_memory_amount)
 }
+
+/// Parses `64G`. Fewer bytes than any program needs were meant as another unit.
+pub(crate) fn parse_memory_amount(text: &str) -> Result<Bytes, String> {
+    let amount = Bytes::from_str(text).map_err(|error| error.to_string())?;
+    match amount.0 {
+        1..LEAST_MEMORY => Err(format!("{text} is {amount}: write a unit, such as {text}M or {text}G")),
+        _ => Ok(amount),
+    }
+}
+
+/// Less memory is asked for by mistake only.
+const LEAST_MEMORY: u64 = 1 << 20;
 
 fn parse<T: PartialOrd + Display>(
     text: &str,
@@ -55,6 +66,8 @@ mod tests {
         assert_eq!(parse_cores("2..12"), Ok(AmountRange { least: 2, most: Some(12) }));
         let memory = AmountRange { least: Bytes(20 << 30), most: Some(Bytes(125 << 30)) };
         assert_eq!(parse_memory("20G..125G"), Ok(memory));
+        assert_eq!(parse_memory_amount("20").unwrap_err(), "20 is 20 B: write a unit, such as 20M or 20G");
+        assert_eq!(parse_memory_amount("0"), Ok(Bytes(0)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Faults: of a client, of the server, of the GPU itself, and clients that will not die.
 
-use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, NvmlFault, Terminate};
+use cohabit_fakes::{AbruptEnd, AfterFault, Terminate};
 
-use super::kit::{GpuCluster, PART};
+use super::kit::{GpuCluster, PART, falls_off};
 use crate::kit::{kill_hard, until};
 
 const STEPS: [&str; 4] = ["--steps", "200", "--rate", "50"];
@@ -143,7 +143,6 @@ fn a_gpu_that_falls_off_the_bus_is_fenced_and_its_jobs_run_elsewhere() {
     let job = gpus.submit(&["--gpus", "1"], &[&STEPS[..], &["--checkpoint"]].concat());
     gpus.until_steps(&job, 1);
     let first = gpus.cluster.show(&job)["devices"][0].as_str().unwrap().to_owned();
-    let falls_off = |gpu: &mut FakeGpu| gpu.faults = [("*".to_owned(), NvmlFault::Lost)].into();
     gpus.world.edit_gpu(&first, falls_off).unwrap();
     let lost = (0..2).find(|number| gpus.uuid(*number) == first).unwrap();
     gpus.until_health(lost, "fenced");
@@ -177,7 +176,6 @@ fn a_gang_that_loses_the_gpu_of_one_rank_restarts_on_other_gpus() {
     let shown = gpus.cluster.show(&job);
     let held = shown["devices"].as_array().unwrap();
     let lost = other.gpus().into_iter().find(|gpu| held.contains(&gpu.uuid.clone().into())).unwrap();
-    let falls_off = |gpu: &mut FakeGpu| gpu.faults = [("*".to_owned(), NvmlFault::Lost)].into();
     other.edit_gpu(&lost.uuid, falls_off).unwrap();
     log.until_started(2, 2);
     log.go();

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use cohabit_fakes::{FakeGpu, FakeWorld, Installed, examples};
+use cohabit_fakes::{FakeGpu, FakeWorld, Installed, NvmlFault, examples};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -19,6 +19,11 @@ pub(crate) struct GpuCluster {
 
 /// The flags of a job that shares a GPU.
 pub(super) const PART: [&str; 4] = ["--gpus", "0.3", "--gpu-mem", "20G"];
+
+/// The driver finds this GPU no more.
+pub(super) fn falls_off(gpu: &mut FakeGpu) {
+    gpu.faults = [("*".to_owned(), NvmlFault::Lost)].into();
+}
 
 impl GpuCluster {
     /// Starts a cluster with this many GPUs in their default state.

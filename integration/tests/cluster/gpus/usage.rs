@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::kit::GpuCluster;
+use super::kit::{GpuCluster, falls_off};
 use crate::idle_sessions::idle;
 use crate::kit::{Cluster, until};
 use crate::web::server::WebServer;
@@ -47,4 +47,29 @@ fn a_session_that_has_a_gpu_for_itself_is_idle_while_the_gpu_is_whatever_its_pro
     gpus.world.edit_gpu(&gpus.uuid(0), |gpu| gpu.utilization = 50).unwrap();
     until("it works", || idle(&gpus.cluster, "1").is_null());
     gpus.cluster.ok(&["cancel", "--force", "1"]);
+}
+
+#[test]
+fn what_gpus_did_for_each_user_is_in_the_report() {
+    let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilization = 80);
+    let user = |gpus: &GpuCluster| gpus.cluster.json(&["report"])["rows"][0].clone();
+    let job = gpus.submit_endless(&["--gpus", "1"]);
+    let is_read = |gpus: &GpuCluster, job: &str| gpus.cluster.show(job)["usage"][0]["live"] == true;
+    until("its GPU was read", || is_read(&gpus, &job));
+    gpus.cluster.ok(&["cancel", &job]);
+    gpus.cluster.until_state(&job, "CANCELLED");
+    until("what it held is counted", || user(&gpus)["jobs"] == 1);
+    let row = user(&gpus);
+    let seconds = |name: &str| row[name].as_f64().unwrap();
+    assert!((row["efficiency"].as_f64().unwrap() - 0.8).abs() < 0.01, "{row}");
+    assert!(seconds("busy_gpu_s") > 0.0 && seconds("busy_gpu_s") < seconds("held_gpu_s"), "{row}");
+    assert_eq!((seconds("idle_gpu_s"), seconds("lost_gpu_s")), (0.0, 0.0), "{row}");
+    // What was held by a job whose GPU fell off is lost.
+    let unlucky = gpus.submit_endless(&["--gpus", "1"]);
+    until("its GPU was read", || is_read(&gpus, &unlucky));
+    let first = gpus.cluster.show(&unlucky)["devices"][0].as_str().unwrap().to_owned();
+    gpus.world.edit_gpu(&first, falls_off).unwrap();
+    until("it runs again", || gpus.cluster.show(&unlucky)["attempt"] == 2);
+    until("its first attempt is counted", || user(&gpus)["lost_gpu_s"].as_f64().unwrap() > 0.0);
+    gpus.cluster.ok(&["cancel", &unlucky]);
 }

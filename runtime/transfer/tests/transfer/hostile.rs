@@ -19,7 +19,10 @@ fn directory(names: &[&str]) -> TransferEntry {
 fn file(names: &[&str], content: &str) -> [TransferEntry; 2] {
     let size = content.len() as u64;
     let path = path(names);
-    [TransferEntry::File { path, mode: 0o7777, modified: 0, size }, TransferEntry::Content(content.into())]
+    [
+        TransferEntry::File { path, mode: 0o7777, modified: 0, inode: 0, size },
+        TransferEntry::Content(content.into()),
+    ]
 }
 
 fn link(names: &[&str], target: &str) -> TransferEntry {
@@ -142,7 +145,13 @@ fn no_more_is_taken_than_was_agreed_and_announced() {
         let mut receiver = Receiver::new(Target::Path(kit.target("x")), limits(Bytes(100)));
         receiver.take(&stream(entries))
     };
-    let header = |size| TransferEntry::File { path: TransferPath::default(), mode: 0o600, modified: 0, size };
+    let header = |size| TransferEntry::File {
+        path: TransferPath::default(),
+        mode: 0o600,
+        modified: 0,
+        inode: 0,
+        size,
+    };
     let content = |bytes| TransferEntry::Content(vec![0; bytes]);
     assert!(matches!(
         receive(&[TransferEntry::Extent { files: 1, bytes: 101 }]),

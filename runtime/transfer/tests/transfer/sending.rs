@@ -195,7 +195,8 @@ fn one_file_goes_to_a_stream() {
     }
     let output = Shared::default();
     let receiver = || Receiver::new(Target::Stream(Box::new(output.clone())), limits(COPY_LIMIT));
-    let file = |name: &str| TransferEntry::File { path: path(&[name]), mode: 0, modified: 0, size: 2 };
+    let file =
+        |name: &str| TransferEntry::File { path: path(&[name]), mode: 0, modified: 0, inode: 0, size: 2 };
     let content = TransferEntry::Content(b"hi".to_vec());
     let mut one = receiver();
     one.take(&stream(&[file("a"), content.clone(), TransferEntry::End])).unwrap();

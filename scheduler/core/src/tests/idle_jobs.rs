@@ -84,7 +84,11 @@ fn the_policy_may_stop_it_from_then_on_until_it_works_again() {
     let record = test.record(id);
     assert_eq!((record.state, record.reason_code), (JobState::Cancelled, ReasonCode::Idle));
     assert_eq!(record.attempts[0].stopped, Some(StopReason::Idle));
-    assert!(record.reason.starts_with("it was interactive and did nothing"), "{}", record.reason);
+    assert!(
+        record.reason.starts_with("it was interactive and had done nothing for 30 min 0 s"),
+        "{}",
+        record.reason
+    );
 }
 
 #[test]
@@ -113,6 +117,18 @@ fn other_jobs_that_do_nothing_are_only_told_of() {
 }
 
 #[test]
+fn what_goes_on_on_another_node_is_unknown() {
+    let mut test = TestHead::with_devices(1);
+    test.join(2, 1);
+    let mut spec = shell();
+    spec.demand.nodes = 2;
+    let id = test.submit(spec);
+    test.after(Span::from_secs(3_600));
+    test.idles(STOP);
+    assert_eq!((test.idle_from(id), test.record(id).attempts[0].idle.is_some()), (None, true));
+}
+
+#[test]
 fn its_user_is_told_what_becomes_of_it() {
     let (mut test, id) = running(shell());
     test.idles(TOLD);
@@ -121,6 +137,12 @@ fn its_user_is_told_what_becomes_of_it() {
     let text = "attempt 1 has done nothing for 20 min 0 s; it is interactive, so it is stopped after 30 min 0 s \
                 without work if a job waits for its place, and after 8 h 0 min in any case";
     assert_eq!((told.len(), told[0].text.as_str()), (1, text));
+    let limited = JobSpec { time_limit: Some(Span::from_secs(7_200)), ..shell() };
+    let (mut short, of_limit) = running(limited);
+    short.idles(TOLD);
+    assert!(short.feed().iter().any(|it| it.text.ends_with("and at its time limit in any case")));
+    let stop_at = short.record(of_limit).attempts[0].idle.unwrap().stop_at;
+    assert_eq!(stop_at, Some(short.now + Span::from_secs(3_600)));
     let explained = test.reader().explain(id).unwrap().sentences.join(" ");
     assert!(explained.contains("It has done nothing for 20 min 0 s; it is interactive"), "{explained}");
 }

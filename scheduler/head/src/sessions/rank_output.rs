@@ -118,8 +118,16 @@ impl ClientSession {
         let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
         let rank = attempt.and_then(|attempt| attempt.ranks.get(id.rank as usize));
         let none = || {
-            let attempts = counted(record.attempt, "attempt", "attempts");
-            let message = format!("job {} has no rank {id}: it had {attempts}", record.id);
+            let message = match attempt {
+                Some(attempt) => {
+                    let ranks = counted(attempt.ranks.len() as u64, "rank", "ranks");
+                    format!("job {} has no rank {}: it has {ranks}, from 0 on", record.id, id.rank)
+                }
+                None => {
+                    let attempts = counted(record.attempt, "attempt", "attempts");
+                    format!("job {} has no attempt {}: it had {attempts}", record.id, id.attempt.attempt)
+                }
+            };
             Refusal::new(RefusalCode::NotFound, message)
         };
         let node = rank.ok_or_else(none)?.node.clone();

@@ -94,6 +94,7 @@ fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
     match shortage {
         Shortage::Nodes
         | Shortage::Account
+        | Shortage::KeptForOthers
         | Shortage::CodeSnapshots
         | Shortage::Application
         | Shortage::NodesAtOnce { .. }

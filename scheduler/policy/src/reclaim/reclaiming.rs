@@ -108,7 +108,12 @@ impl Policy for Reclaiming {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        self.policy.dry_run_on(view, job, free)
+        let proposal = self.policy.dry_run_on(view, job, free)?;
+        let turns = view.turns(self.waiting.lines(), |party| self.waiting.demand_of(party));
+        match turns.is_none_or(|turns| turns.may_lend(view.party(&job.traits), &job.demand)) {
+            true => Ok(proposal),
+            false => Err(Shortage::KeptForOthers),
+        }
     }
 
     fn recall(&mut self, ended: &[EndedRun]) {

@@ -203,7 +203,8 @@ impl NodeView {
         let is_free_to_stay = |window: &NodeWindow| {
             window.admits.intersects(admitted) || leaves_within.is_some_and(|span| span <= window.starts_in)
         };
-        self.windows.iter().find(|window| !is_free_to_stay(window)).copied()
+        // The one that is in the way first says why.
+        self.windows.iter().filter(|it| !is_free_to_stay(it)).min_by_key(|it| it.starts_in).copied()
     }
 
     /// How many devices could hold a rank of the demand; `None` where the node's cores or memory are too

@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown, Span, counted};
+use cohabit_types::{
+    Bytes, GIVEN_BACK_WITHIN, GpuRequest, JobId, ReasonCode, Share, Slowdown, Span, counted,
+};
 
 /// The resource that is short, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Shortage {
         /// How long until its reservation begins.
         starts_in: Span,
     },
+    /// What is free is lent only to jobs that can be given back.
+    KeptForOthers,
     /// The nodes that accept jobs cannot fetch the snapshot of its code.
     CodeSnapshots,
     /// The nodes that accept jobs may not run processes of its application.
@@ -176,6 +180,7 @@ impl Shortage {
             | Shortage::OtherUser
             | Shortage::Busy { .. }
             | Shortage::Slowdown { .. } => ReasonCode::WaitingForDevices,
+            Shortage::KeptForOthers => ReasonCode::WaitingForTurn,
             Shortage::ForeignMemory { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
             Shortage::Cpus { .. } | Shortage::HostMemory { .. } | Shortage::Jobs { .. } => {
                 ReasonCode::WaitingForHost
@@ -195,6 +200,11 @@ impl fmt::Display for Shortage {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
             Shortage::Reserved { node, starts_in } => f.write_str(&reserved(node, *starts_in)),
+            Shortage::KeptForOthers => write!(
+                f,
+                "what is free is kept for jobs that can be given back: --preemptible, or --time {}h or less",
+                GIVEN_BACK_WITHIN.as_micros() / 3_600_000_000
+            ),
             Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
             Shortage::Application => f.write_str(OTHER_NODES),
             Shortage::NodesAtOnce { needed, found } => {

@@ -9,9 +9,6 @@ pub(super) enum EscapeAction {
     Help,
 }
 
-/// Shown for `~?`, and at the beginning.
-pub(super) const ESCAPE_HELP: &str = "after Enter, ~. detaches, ~~ types a ~, ~? shows this";
-
 /// Tells keys for the job from those for this program.
 #[derive(Debug, Default)]
 pub(super) struct EscapeParser {

@@ -1,6 +1,7 @@
 //! Keys on their way from the person to the job. They wait while the head or the worker is away.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -12,6 +13,8 @@ const MOST_WAITING: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct KeyQueue {
     waiting: Mutex<VecDeque<u8>>,
+    /// The attempt whose output the person sees, once there is some.
+    shown: AtomicU32,
     /// There are keys, or the window has another size.
     news: Notify,
     /// There is room.
@@ -26,6 +29,25 @@ impl KeyQueue {
         }
         self.waiting().extend(keys);
         self.news.notify_one();
+    }
+
+    /// The person sees output of this attempt: keys from now on are meant for it, and those that still wait were
+    /// meant for the one before. Returns whether there was one.
+    pub(super) fn show(&self, attempt: u32) -> bool {
+        let before = self.shown.fetch_max(attempt, Ordering::Relaxed);
+        let is_next = before != 0 && before < attempt;
+        if is_next {
+            self.clear();
+        }
+        if before < attempt {
+            self.wake();
+        }
+        is_next
+    }
+
+    /// The attempt whose output the person sees; 0 before there is some.
+    pub(super) fn shown(&self) -> u32 {
+        self.shown.load(Ordering::Relaxed)
     }
 
     /// Says that there is something to send although there are no keys.
@@ -88,6 +110,18 @@ mod tests {
         assert!(next.as_mut().now_or_never().is_none());
         queue.forget(1);
         assert!(next.now_or_never().is_some());
+    }
+
+    #[test]
+    fn keys_are_meant_for_the_attempt_that_is_shown() {
+        let queue = KeyQueue::default();
+        queue.push(b"a").now_or_never().unwrap();
+        assert!(!queue.show(2));
+        assert_eq!((queue.first(9), queue.shown()), (b"a".to_vec(), 2));
+        assert!(queue.show(3));
+        queue.push(b"b").now_or_never().unwrap();
+        assert!(!queue.show(3));
+        assert_eq!((queue.first(9), queue.shown()), (b"b".to_vec(), 3));
     }
 
     #[test]

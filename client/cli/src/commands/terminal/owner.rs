@@ -43,6 +43,14 @@ impl TerminalOwner {
         }
     }
 
+    /// The keys that are this program's.
+    pub(super) const fn escape_help(self) -> &'static str {
+        match self {
+            TerminalOwner::Job(_) => "after Enter, ~. detaches, ~~ types a ~, ~? shows this",
+            TerminalOwner::Exec(_) => "after Enter, ~. ends it, ~~ types a ~, ~? shows this",
+        }
+    }
+
     /// What becomes of it when this command ends.
     pub(super) fn future(self) -> String {
         match self {
@@ -56,7 +64,7 @@ impl fmt::Display for TerminalOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TerminalOwner::Job(job) => write!(f, "job {job}"),
-            TerminalOwner::Exec(id) => write!(f, "a process beside {}", id.rank),
+            TerminalOwner::Exec(id) => write!(f, "a process in job {}", id.rank.attempt.job),
         }
     }
 }

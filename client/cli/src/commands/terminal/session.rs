@@ -10,12 +10,12 @@ use futures::TryStreamExt as _;
 use tokio::signal::unix::SignalKind;
 
 use super::end_signals::{EndSignals, handle};
-use super::escape::{ESCAPE_HELP, EscapeAction, EscapeParser};
+use super::escape::{EscapeAction, EscapeParser};
 use super::key_queue::KeyQueue;
 use super::own_terminal::{RawMode, read_terminal};
 use super::owner::{TerminalOwner, read_present_exec};
 use super::screen_modes::ScreenModes;
-use super::typing::send_keys;
+use super::typing::{begin_typing, send_keys};
 use crate::commands::idle_notice::tell_when_idle;
 use crate::log_printer::LogPrinter;
 
@@ -41,12 +41,13 @@ pub(in crate::commands) async fn connect_terminal(
     let (keys, modes) = (KeyQueue::default(), Arc::new(Mutex::new(ScreenModes::default())));
     let mut ends = EndSignals::new()?;
     let mut resizes = handle(SignalKind::window_change())?;
-    output::print_message(&format!("connected to {owner}: {ESCAPE_HELP}"));
+    let sent = begin_typing(client, owner).await?;
+    output::print_message(&format!("connected to {owner}: {}", owner.escape_help()));
     let raw = RawMode::enter()?;
     let end = tokio::select! {
-        shown = show(client, owner, from, Arc::clone(&modes)) => shown.map(TerminalEnd::Ended),
-        () = type_keys(&keys) => Ok(TerminalEnd::Detached),
-        Err(error) = send_keys(client, owner, &keys) => Err(error),
+        shown = show(client, owner, from, &keys, &modes) => shown.map(TerminalEnd::Ended),
+        () = type_keys(&keys, owner) => Ok(TerminalEnd::Detached),
+        Err(error) = send_keys(client, owner, &keys, sent) => Err(error),
         () = async { while resizes.recv().await.is_some() { keys.wake() } } => Ok(TerminalEnd::Detached),
         never = tell_of_idleness(client, owner, &modes) => match never {},
         name = ends.recv() => Err(CommandError::new(
@@ -64,15 +65,17 @@ pub(in crate::commands) async fn connect_terminal(
 /// Tells the person that the job does nothing, on a line of its own.
 async fn tell_of_idleness(client: &Client, owner: TerminalOwner, modes: &Mutex<ScreenModes>) -> Infallible {
     let has_own_lines = || !modes.lock().unwrap_or_else(PoisonError::into_inner).has_second_screen();
-    tell_when_idle(&client.job(owner.job()), has_own_lines, |sentence| {
-        // The terminal is raw: a new line does not begin at the left by itself.
-        let _ = output::print_bytes(LogStream::Stdout, format!("\r\n[{sentence}]\r\n").as_bytes());
-    })
-    .await
+    tell_when_idle(&client.job(owner.job()), has_own_lines, |sentence| print_line(&format!("[{sentence}]")))
+        .await
+}
+
+/// A line of its own. The terminal is raw: a new one does not begin at the left by itself.
+fn print_line(line: &str) {
+    let _ = output::print_bytes(LogStream::Stdout, format!("\r\n{line}\r\n").as_bytes());
 }
 
 /// Passes on what is typed until the person detaches, or the terminal is gone.
-async fn type_keys(keys: &KeyQueue) {
+async fn type_keys(keys: &KeyQueue, owner: TerminalOwner) {
     let (mut pieces, mut parser) = (read_terminal(), EscapeParser::default());
     while let Some(piece) = pieces.recv().await {
         let (typed, action) = parser.parse(&piece);
@@ -82,8 +85,7 @@ async fn type_keys(keys: &KeyQueue) {
         match action {
             Some(EscapeAction::Detach) => return,
             Some(EscapeAction::Help) => {
-                // The terminal is raw: a new line does not begin at the left by itself.
-                let _ = output::print_bytes(LogStream::Stdout, format!("\r\n{ESCAPE_HELP}\r\n").as_bytes());
+                print_line(owner.escape_help());
             }
             None => {}
         }
@@ -95,13 +97,25 @@ async fn show(
     client: &Client,
     owner: TerminalOwner,
     from: LogPosition,
-    modes: Arc<Mutex<ScreenModes>>,
+    keys: &KeyQueue,
+    modes: &Arc<Mutex<ScreenModes>>,
 ) -> Result<Option<Outcome>, CommandError> {
+    let modes = Arc::clone(modes);
     let mut printer = LogPrinter::start(move |chunk: &LogChunk| print(chunk, &modes));
     let id = match owner {
         TerminalOwner::Job(job) => {
             let mut parts = client.log_parts(job, LogOptions { from, ..LogOptions::follow() });
-            printer.print_all(async || Ok(parts.try_next().await?.map(|part| part.chunk))).await?;
+            let next = async || {
+                let Some(part) = parts.try_next().await? else { return Ok(None) };
+                let attempt = part.rank.attempt.attempt;
+                if keys.show(attempt) {
+                    print_line(&format!(
+                        "[attempt {attempt} of job {job} begins: what ran before has ended]"
+                    ));
+                }
+                Ok(Some(part.chunk))
+            };
+            printer.print_all(next).await?;
             return Ok(None);
         }
         TerminalOwner::Exec(id) => id,

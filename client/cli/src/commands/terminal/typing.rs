@@ -16,7 +16,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What the job has of this client.
-struct SentKeys {
+pub(super) struct SentKeys {
     attempt: u32,
     number: u64,
     offset: u64,
@@ -26,6 +26,26 @@ impl SentKeys {
     /// Nothing yet.
     fn none(attempt: u32) -> SentKeys {
         SentKeys { attempt, number: random_number(), offset: 0 }
+    }
+
+    /// The next keys, and the size of the window.
+    fn piece(&self, owner: TerminalOwner, bytes: Vec<u8>) -> InputPiece {
+        let (rank, process) = owner.rank(self.attempt);
+        let typist = Some(Typist { number: self.number, size: own_size() });
+        InputPiece { rank, process, offset: self.offset, bytes, is_last: false, typist }
+    }
+}
+
+/// Asks whether this client may type there.
+///
+/// # Errors
+/// When the job has no terminal, or the head does not let this client type there.
+pub(super) async fn begin_typing(client: &Client, owner: TerminalOwner) -> Result<SentKeys, CommandError> {
+    let sent = SentKeys::none(owner.attempt(client).await?);
+    match client.write_input(sent.piece(owner, Vec::new())).await {
+        Ok(_) => Ok(sent),
+        Err(Error::Refused(refusal)) if refusal.code == RefusalCode::Unavailable => Ok(sent),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -38,16 +58,16 @@ pub(super) async fn send_keys(
     client: &Client,
     owner: TerminalOwner,
     keys: &KeyQueue,
+    mut sent: SentKeys,
 ) -> Result<(), CommandError> {
-    let mut sent = SentKeys::none(owner.attempt(client).await?);
     let mut pause = FIRST_PAUSE;
     loop {
+        if keys.shown() > sent.attempt {
+            sent = SentKeys::none(keys.shown());
+        }
         let bytes = keys.first(INPUT_PIECE);
         let length = bytes.len() as u64;
-        let (rank, process) = owner.rank(sent.attempt);
-        let typist = Some(Typist { number: sent.number, size: own_size() });
-        let piece = InputPiece { rank, process, offset: sent.offset, bytes, is_last: false, typist };
-        match client.write_input(piece).await {
+        match client.write_input(sent.piece(owner, bytes)).await {
             // The worker has forgotten this client, which was silent for long.
             Ok(there) if there < sent.offset => sent = SentKeys::none(sent.attempt),
             Ok(there) => {
@@ -66,7 +86,9 @@ pub(super) async fn send_keys(
                 let latest = owner.attempt(client).await?;
                 if latest > sent.attempt {
                     // What was meant for another shell is not typed into this one.
-                    keys.clear();
+                    if keys.shown() < latest {
+                        keys.clear();
+                    }
                     (sent, pause) = (SentKeys::none(latest), FIRST_PAUSE);
                 }
             }
