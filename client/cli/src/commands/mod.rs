@@ -27,7 +27,6 @@ mod forward;
 #[cfg(feature = "head")]
 mod head;
 mod history;
-mod idle_notice;
 mod job_reference;
 mod last;
 mod line_merge;
@@ -51,6 +50,7 @@ mod run;
 mod selection;
 #[cfg(all(feature = "head", feature = "worker"))]
 mod service;
+mod session_notices;
 mod share;
 mod shell;
 mod show;

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use self::jupyter::{JupyterServer, Patience, find_server};
 use super::forward::{JobPort, LocalPort};
-use super::idle_notice::tell_when_idle;
 use super::job_reference::resolve_one;
+use super::session_notices::tell_notices;
 use super::shell::{cancel, wait_for_start};
 use super::submission;
 use super::terminal::EndSignals;
@@ -71,7 +71,7 @@ pub(super) async fn notebook(arguments: NotebookArguments) -> Result<ExitCode, C
     let to = JobPort { job: job.id(), rank: 0, port: server.port() };
     let ended = tokio::select! {
         ended = here.carry(&client, &job, to) => ended.map(Some),
-        never = tell_when_idle(&job, || true, output::print_message) => match never {},
+        never = tell_notices(&job, || true, output::print_message) => match never {},
         _ = signals.recv() => Ok(None),
     };
     here.close(&client).await;

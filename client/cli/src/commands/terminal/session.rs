@@ -16,7 +16,7 @@ use super::own_terminal::{RawMode, read_terminal};
 use super::owner::{TerminalOwner, read_present_exec};
 use super::screen_modes::ScreenModes;
 use super::typing::{begin_typing, send_keys};
-use crate::commands::idle_notice::tell_when_idle;
+use crate::commands::session_notices::tell_notices;
 use crate::log_printer::LogPrinter;
 
 /// How a session ends without an error.
@@ -49,7 +49,7 @@ pub(in crate::commands) async fn connect_terminal(
         () = type_keys(&keys, owner) => Ok(TerminalEnd::Detached),
         Err(error) = send_keys(client, owner, &keys, sent) => Err(error),
         () = async { while resizes.recv().await.is_some() { keys.wake() } } => Ok(TerminalEnd::Detached),
-        never = tell_of_idleness(client, owner, &modes) => match never {},
+        never = tell_in_terminal(client, owner, &modes) => match never {},
         name = ends.recv() => Err(CommandError::new(
             CommandErrorKind::Interrupted,
             format!("ended by {name}. {}", owner.future()),
@@ -62,10 +62,10 @@ pub(in crate::commands) async fn connect_terminal(
     end
 }
 
-/// Tells the person that the job does nothing, on a line of its own.
-async fn tell_of_idleness(client: &Client, owner: TerminalOwner, modes: &Mutex<ScreenModes>) -> Infallible {
+/// Tells the person what they might not notice, on lines of their own.
+async fn tell_in_terminal(client: &Client, owner: TerminalOwner, modes: &Mutex<ScreenModes>) -> Infallible {
     let has_own_lines = || !modes.lock().unwrap_or_else(PoisonError::into_inner).has_second_screen();
-    tell_when_idle(&client.job(owner.job()), has_own_lines, |sentence| print_line(&format!("[{sentence}]")))
+    tell_notices(&client.job(owner.job()), has_own_lines, |sentence| print_line(&format!("[{sentence}]")))
         .await
 }
 
