@@ -207,7 +207,7 @@ fn whoever_cannot_type_hears_why() {
     cluster.ok(&["cancel", &plain]);
     cluster.end(&plain);
     on_screen(&["attach", &plain], 65, "has ended (CANCELLED): see its output with cohabit logs 1");
-    on_screen(&["run", "--pty", "--array", "0-1", "--", "true"], 2, "have no terminal: leave out --pty");
+    on_screen(&["run", "--pty", "--array", "0-1", "--", "true"], 2, "have no terminal: leave out --array");
     on_screen(&["shell", "--nodes", "2", "--gpus", "2"], 2, "a job with a terminal has one rank, not 2");
 
     let ada = cluster.token("ada", &["--role", "user", "--name", "ada"]);

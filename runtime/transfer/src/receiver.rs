@@ -185,8 +185,8 @@ impl EntryWriter {
             return Err(invalid("an entry in the midst of a file"));
         }
         self.entries += 1;
-        // The extent and the end are entries, too.
-        if self.entries > MOST_ENTRIES + 2 {
+        // The extent, the directory that was named and the end are entries, too.
+        if self.entries > MOST_ENTRIES + 3 {
             return Err(invalid("more entries than are copied at once"));
         }
         match entry {

@@ -82,10 +82,10 @@ impl<W: Write> Sender<W> {
             Source::Directory(directory) => {
                 let mut extent = Extent::default();
                 let limit = self.limit;
-                walk(&directory, &root, &protected, &mut |_, source| extent.add(source, limit))?;
+                walk(&directory, &root, &protected, &mut 0, &mut |_, source| extent.add(source, limit))?;
                 self.begin(&extent)?;
                 self.write(&TransferEntry::Directory { path: root.clone(), mode: directory.permissions() })?;
-                walk(&directory, &root, &protected, &mut |path, source| self.entry(path, source))
+                walk(&directory, &root, &protected, &mut 0, &mut |path, source| self.entry(path, source))
             }
             Source::Link(_) => Err(SendError::Failure(
                 TransferFailure::NotFound,

@@ -14,11 +14,13 @@ use crate::refused::Refused;
 use crate::send_error::SendError;
 use crate::source::{LastLink, PlacedFile, Source};
 
-/// Passes on all that is in this directory, each directory before what is in it.
+/// Passes on all that is in this directory, each directory before what is in it. `held_names` counts the names
+/// of all directories that are being walked: they are in memory at once.
 pub(crate) fn walk(
     directory: &PlacedFile,
     path: &TransferPath,
     protected: &ProtectedPlaces,
+    held_names: &mut u64,
     pass_on: &mut impl FnMut(&TransferPath, &Source) -> Result<(), SendError>,
 ) -> Result<(), SendError> {
     let listed = directory.open().and_then(|opened| Ok((names(&opened)?, opened)));
@@ -27,7 +29,9 @@ pub(crate) fn walk(
         Err(error) if path.names().len() == 0 => return Err(SendError::of_file(path, &error)),
         Err(error) => return pass_on(path, &unreadable(&error)),
     };
-    if names.len() as u64 > MOST_ENTRIES {
+    let count = names.len() as u64;
+    *held_names += count;
+    if *held_names > MOST_ENTRIES {
         return Err(SendError::too_many());
     }
     for name in names {
@@ -41,9 +45,10 @@ pub(crate) fn walk(
         };
         pass_on(&inner, &source)?;
         if let Source::Directory(found) = &source {
-            walk(found, &inner, protected, pass_on)?;
+            walk(found, &inner, protected, held_names, pass_on)?;
         }
     }
+    *held_names -= count;
     Ok(())
 }
 

@@ -263,7 +263,7 @@ impl JobSpec {
                 Err("the members of an array read no input: let each read a file of its own".into())
             }
             (JobInput::Terminal(_), _, Some(_)) => {
-                Err("the members of an array have no terminal: leave out --pty".into())
+                Err("the members of an array have no terminal: leave out --array".into())
             }
             (
                 JobInput::Sent | JobInput::Terminal(_),

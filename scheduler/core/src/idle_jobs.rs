@@ -4,7 +4,7 @@
 //! `idle-stop`; nobody has to wait for one that does nothing for [`IDLE_AT_MOST`].
 
 use cohabit_types::{
-    AttemptId, FeedKind, IdleRecord, JobEvent, JobEventKind, JobId, JobSpec, Span, StopReason, Time,
+    AttemptId, FeedKind, IdleRecord, JobEvent, JobEventKind, JobId, JobSpec, NodeId, Span, StopReason, Time,
 };
 
 use crate::alarm::Alarm;
@@ -49,6 +49,16 @@ impl Transition<'_> {
             live.idle_since = None;
         }
         self.changed(attempt.job);
+    }
+
+    /// What the ranks on a node do is unknown until its worker tells again, over its next link.
+    pub(crate) fn forget_idleness(&mut self, node: NodeId) {
+        for id in self.head.live_jobs_on(node) {
+            let live = self.job_mut(id).live_attempt_mut();
+            if live.is_some_and(|live| live.idle_since.take().is_some()) {
+                self.changed(id);
+            }
+        }
     }
 
     /// The policy stops a job because it does nothing.

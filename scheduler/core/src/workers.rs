@@ -34,6 +34,7 @@ impl Transition<'_> {
         }
         let may_hold_less = self.head.may_hold_less(key.node, &inventory);
         self.link_up(key, &inventory);
+        self.forget_idleness(key.node);
         if was_lost {
             self.tell_of_node(key.node, FeedKind::NodeBack, "its worker is connected again".to_owned());
         }
@@ -130,6 +131,7 @@ impl Transition<'_> {
             self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), lost_after });
             self.changed(id);
         }
+        self.forget_idleness(key.node);
         self.watch_unreachable_node(key.node);
         self.head.replan_needed = true;
     }
@@ -407,7 +409,7 @@ impl Head {
 
     /// The jobs with ranks on a node that have not ended. A gang that was given up there stays in the ledger
     /// of the node until its ranks on other nodes have ended.
-    fn live_jobs_on(&self, node: NodeId) -> Vec<JobId> {
+    pub(crate) fn live_jobs_on(&self, node: NodeId) -> Vec<JobId> {
         let jobs = self.nodes.get(&node).into_iter().flat_map(|it| &it.jobs);
         let is_live = |job: &JobId| {
             let attempt = self.jobs.get(job).and_then(|job| job.live_attempt());

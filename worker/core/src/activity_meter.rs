@@ -18,9 +18,11 @@ const WINDOWS: u64 = 4;
 /// The signs of life of one rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ActivityMeter {
-    window: Span,
-    /// When the present window began, and the processor time until then.
-    window_start: Option<(Time, Span)>,
+    window_length: Span,
+    /// When the present window began, and what was taken in it.
+    window: Option<(Time, Span)>,
+    /// The processor time that was read last.
+    last_read: Span,
     /// Since when there was no sign, once there were readings.
     quiet_since: Option<Time>,
     /// What it held when it was last seen.
@@ -30,24 +32,36 @@ pub(crate) struct ActivityMeter {
 impl ActivityMeter {
     /// Of a rank that is told to be idle after this time.
     pub(crate) fn new(idle_after: Span) -> ActivityMeter {
-        let window = Span::from_micros(idle_after.as_micros() / WINDOWS).min(LONGEST_WINDOW);
-        ActivityMeter { window, window_start: None, quiet_since: None, memory: BTreeMap::new() }
+        let window_length = Span::from_micros(idle_after.as_micros() / WINDOWS).min(LONGEST_WINDOW);
+        ActivityMeter {
+            window_length,
+            window: None,
+            last_read: Span::ZERO,
+            quiet_since: None,
+            memory: BTreeMap::new(),
+        }
     }
 
     /// Its processes have taken so much processor time since it started.
     pub(crate) fn read_processor_time(&mut self, now: Time, used: Span) {
-        let Some((began, before)) = self.window_start else {
-            self.window_start = Some((now, used));
+        let before = std::mem::replace(&mut self.last_read, used);
+        let Some((began, taken)) = self.window else {
+            self.window = Some((now, Span::ZERO));
             return self.acted(now);
         };
-        let length = now.since(began);
-        if length < self.window {
+        if used < before {
+            // Without cgroups, the time of processes for which nobody waited goes with them.
+            self.acted(now);
+        }
+        let (length, taken) = (now.since(began), taken + (used - before));
+        if length < self.window_length {
+            self.window = Some((began, taken));
             return;
         }
-        self.window_start = Some((now, used));
-        let of_a_core = (used - before).as_secs_f64() / length.as_secs_f64().max(1e-6);
+        self.window = Some((now, Span::ZERO));
+        let of_a_core = taken.as_secs_f64() / length.as_secs_f64().max(1e-6);
         // What happened in a gap between readings is unknown.
-        let is_gap = length > self.window + LONGEST_WINDOW;
+        let is_gap = length > self.window_length + LONGEST_WINDOW;
         if of_a_core >= ACTIVE_FROM || is_gap {
             self.acted(now);
         }
@@ -67,7 +81,7 @@ impl ActivityMeter {
 
     /// Since when it has done nothing, as far as this meter tells; `None` before its processor time was read.
     pub(crate) fn quiet_since(&self) -> Option<Time> {
-        self.quiet_since.filter(|_| self.window_start.is_some())
+        self.quiet_since.filter(|_| self.window.is_some())
     }
 }
 
@@ -120,6 +134,15 @@ mod tests {
         assert_eq!(meter.quiet_since(), Some(at(30)));
         meter.read_processor_time(at(3_000), Span::ZERO);
         assert_eq!(meter.quiet_since(), Some(at(3_000)));
+    }
+
+    #[test]
+    fn processes_for_which_nobody_waits_are_a_sign_of_life() {
+        let mut meter = meter();
+        meter.read_processor_time(at(0), Span::from_millis(10));
+        meter.read_processor_time(at(2), Span::from_millis(260));
+        meter.read_processor_time(at(4), Span::from_millis(10));
+        assert_eq!(meter.quiet_since(), Some(at(4)));
     }
 
     #[test]

@@ -26,6 +26,9 @@ const OVERDUE: Span = Span::from_secs(2);
 /// The longest time from SIGTERM to SIGKILL in an urgent stop.
 const URGENT_GRACE: Span = Span::from_secs(10);
 
+/// The longest grace, and the longest warning, of a rank that does nothing.
+const IDLE_GRACE: Span = Span::from_secs(120);
+
 /// What is done to a running rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopAction {
@@ -91,6 +94,7 @@ impl StopSequence {
     pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<StopAction> {
         match urgency(why) {
             Urgency::None => {}
+            Urgency::BoundedGrace => self.bound_grace(),
             Urgency::ShortGrace => return self.shorten(now, why),
             Urgency::NoGrace => return self.kill(now, self.stopping.map_or(why, |stopping| stopping.why)),
         }
@@ -102,6 +106,14 @@ impl StopSequence {
                 vec![StopAction::Signal(warning.signal, SignalTarget::Group)]
             }
             (None, None) => self.terminate(now, why),
+        }
+    }
+
+    /// A program that does nothing has little to save, and somebody waits.
+    fn bound_grace(&mut self) {
+        self.terms.grace = self.terms.grace.min(IDLE_GRACE);
+        if let Some(warning) = &mut self.terms.warning {
+            warning.before = warning.before.min(IDLE_GRACE);
         }
     }
 
@@ -154,6 +166,8 @@ impl StopSequence {
 enum Urgency {
     /// All of it.
     None,
+    /// All of it, up to a bound.
+    BoundedGrace,
     /// Little: the GPU, or other ranks on it, cannot wait longer.
     ShortGrace,
     /// None: a user, or an admin, does not want to wait.
@@ -177,7 +191,7 @@ const fn urgency(why: StopReason) -> Urgency {
         | StopReason::Orphaned
         | StopReason::Unenforced
         | StopReason::ApplicationEnded
-        | StopReason::Stalled
-        | StopReason::Idle => Urgency::None,
+        | StopReason::Stalled => Urgency::None,
+        StopReason::Idle => Urgency::BoundedGrace,
     }
 }

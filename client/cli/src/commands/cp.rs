@@ -7,6 +7,8 @@ mod destination;
 mod piece_writer;
 
 use std::io;
+use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,10 @@ use cohabit_client::types::{
     Bytes, CopyDepth, CopyId, CopyRead, CopyRequest, FollowMode, JobId, RefusalCode, counted,
 };
 use cohabit_client::{Client, Error};
-use cohabit_console::{CommandError, CommandErrorKind, output, with_schema};
+use cohabit_console::{CommandError, CommandErrorKind, output, printable_line, with_schema};
 use cohabit_transfer::{ReceiveError, ReceiveLimits, Received, Receiver, TransferFailure};
+
+use tokio::time::{sleep, timeout};
 
 use self::destination::Destination;
 use self::piece_writer::PieceWriter;
@@ -28,6 +32,10 @@ use crate::render::copy_document::CopyDocument;
 
 /// How often the progress is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
+/// How often the worker hears of a copy that waits for the disk here, or for a reader of the output.
+const ASKED_EVERY: Duration = Duration::from_secs(20);
+/// How long the removal of what is not whole may take.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn cp(arguments: CpArguments) -> Result<ExitCode, CommandError> {
     let (sources, destination) = arguments.sources_and_destination()?;
@@ -38,7 +46,8 @@ pub(super) async fn cp(arguments: CpArguments) -> Result<ExitCode, CommandError>
     for source in &sources {
         let received = copy(&client, &arguments, source, &destination, &mut signals).await?;
         for (path, why) in &received.reasons {
-            output::print_message(&format!("left out {}:{}: '{path}': {why}", source.job, source.path));
+            let text = format!("left out {}:{}: '{path}': {why}", source.job, source.path);
+            output::print_message(&printable_line(&text));
         }
         add(&mut all, received);
     }
@@ -57,21 +66,26 @@ async fn copy(
     let job = resolve_one(client, &source.job).await?;
     let id = begin(client, job, arguments, source).await?;
     let limits = ReceiveLimits { bytes: arguments.limit };
-    let writer = PieceWriter::start(Receiver::new(destination.target(source), limits));
-    let fetched = tokio::select! {
-        fetched = fetch(client, id, &writer) => fetched,
+    let mut writer = PieceWriter::start(Receiver::new(destination.target(source), limits));
+    let received = tokio::select! {
+        received = async {
+            fetch(client, id, &writer).await?;
+            writer.finish().await.map_err(|error| of_receiving(job, &destination.shown(source), error))
+        } => received,
         name = signals.recv() => {
             let message = format!("interrupted by {name}: the file that was not whole is removed");
             Err(CommandError::new(CommandErrorKind::Interrupted, message))
         }
     };
     output::clear_progress();
-    // Also after an interruption: what is not whole is removed then.
-    let received = writer.finish().await;
+    if received.is_err() {
+        writer.give_up();
+        // Nobody waits for a disk, or for a reader of the output, that does not go on.
+        let _ = timeout(REMOVED_WITHIN, writer.finish()).await;
+    }
     // Its worker would notice by itself, but later.
     let _ = client.end_copy(id).await;
-    fetched?;
-    received.map_err(|error| of_receiving(job, error))
+    received
 }
 
 /// Lets the worker of the job begin.
@@ -106,7 +120,18 @@ async fn fetch(client: &Client, id: CopyId, writer: &PieceWriter) -> Result<(), 
         let read = CopyRead { id, from, at_end: FollowMode::Wait };
         let piece = while_away(|| client.read_copy(read)).await.map_err(of_reading)?;
         from += piece.bytes.len() as u64;
-        if !writer.write(piece.bytes).await || piece.is_last {
+        let is_last = piece.is_last;
+        let mut writing = pin!(writer.write(piece.bytes));
+        let is_written = loop {
+            tokio::select! {
+                is_written = &mut writing => break is_written,
+                // The worker takes a client that is silent for gone; the piece is the next one that is asked for.
+                () = sleep(ASKED_EVERY) => {
+                    let _ = client.read_copy(CopyRead { id, from, at_end: FollowMode::Return }).await;
+                }
+            }
+        };
+        if !is_written || is_last {
             return Ok(());
         }
         if shown_at.elapsed() >= SHOWN_EVERY {
@@ -158,7 +183,7 @@ fn of_reading(error: Error) -> CommandError {
     error.into()
 }
 
-fn of_receiving(job: JobId, error: ReceiveError) -> CommandError {
+fn of_receiving(job: JobId, destination: &Path, error: ReceiveError) -> CommandError {
     let kind = match &error {
         ReceiveError::Sender { kind, .. } => match kind {
             TransferFailure::NotFound => CommandErrorKind::NotFound,
@@ -177,7 +202,18 @@ fn of_receiving(job: JobId, error: ReceiveError) -> CommandError {
         ReceiveError::Invalid(_) => CommandErrorKind::Protocol,
         ReceiveError::TooLarge(_) => CommandErrorKind::Impossible("too_large"),
     };
-    CommandError::new(kind, format!("job {job}: {error}"))
+    let message = match &error {
+        ReceiveError::Write { path, source } => {
+            let place = if path == "." { destination.to_owned() } else { destination.join(path) };
+            format!("'{}' cannot be written: {source}", place.display())
+        }
+        ReceiveError::Sender { .. }
+        | ReceiveError::Stream(_)
+        | ReceiveError::CutOff
+        | ReceiveError::Invalid(_)
+        | ReceiveError::TooLarge(_) => format!("job {job}: {error}"),
+    };
+    CommandError::new(kind, printable_line(&message).into_owned())
 }
 
 #[cfg(test)]
@@ -195,13 +231,17 @@ mod tests {
     #[test]
     fn what_goes_wrong_has_the_exit_codes_of_other_commands() {
         let of = |kind| {
-            of_receiving(JobId::new(12), ReceiveError::Sender { kind, message: "'x' is missing".into() })
+            of_receiving(
+                JobId::new(12),
+                Path::new("out"),
+                ReceiveError::Sender { kind, message: "'x' is missing".into() },
+            )
         };
         assert_eq!(of(TransferFailure::NotFound).kind, CommandErrorKind::NotFound);
         assert_eq!(of(TransferFailure::NotAllowed).kind, CommandErrorKind::NotAllowed);
         assert_eq!(of(TransferFailure::Directory).kind, CommandErrorKind::Usage);
         assert_eq!(of(TransferFailure::NotFound).message, "job 12: 'x' is missing");
         let closed = ReceiveError::Stream(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(of_receiving(JobId::new(12), closed).kind, CommandErrorKind::ClosedPipe);
+        assert_eq!(of_receiving(JobId::new(12), Path::new("out"), closed).kind, CommandErrorKind::ClosedPipe);
     }
 }

@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn exec(arguments: ExecArguments) -> Result<ExitCode, CommandError> {
     let terminal = match arguments.pty {
         true => {
-            check_terminal("cohabit exec --pty")?;
+            check_terminal("cohabit exec --pty", "cohabit exec JOB -- COMMAND")?;
             Some(own_size())
         }
         false => None,

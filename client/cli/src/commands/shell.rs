@@ -35,7 +35,7 @@ pub(super) async fn run_with_terminal(
 ) -> Result<ExitCode, CommandError> {
     let (format, is_dry) = (arguments.display.output, arguments.dry_run);
     if !is_dry {
-        check_terminal(command)?;
+        check_terminal(command, "cohabit run -- COMMAND, which also passes standard input on")?;
     }
     let client = connect_to_stay(&arguments.connection).await?;
     let input = JobInput::Terminal(own_size());
@@ -65,7 +65,7 @@ pub(super) async fn run_with_terminal(
 }
 
 pub(super) async fn attach(arguments: AttachArguments) -> Result<ExitCode, CommandError> {
-    check_terminal("cohabit attach")?;
+    check_terminal("cohabit attach", "cohabit logs -f JOB")?;
     let client = connect_to_stay(&arguments.connection).await?;
     let job = client.job(resolve_one(&client, &arguments.job).await?);
     let record = wait_for_start(&job).await?;

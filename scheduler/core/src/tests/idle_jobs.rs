@@ -92,6 +92,22 @@ fn the_policy_may_stop_it_from_then_on_until_it_works_again() {
 }
 
 #[test]
+fn what_it_does_is_unknown_from_the_end_of_a_link_until_its_worker_tells_again() {
+    let (mut test, id) = running(shell());
+    test.idles(STOP);
+    test.lose(1, 1);
+    assert_eq!(test.idle_from(id), None);
+    let held =
+        cohabit_types::HeldRank { rank: rank(1, 1), phase: cohabit_types::HeldRankPhase::Running(test.now) };
+    test.rejoin(1, 2, vec![held]);
+    test.policy_stops(id);
+    assert_eq!((test.state(id), test.idle_from(id)), (JobState::Running, None));
+    let (attempt, since) = (JobId::new(1).attempt(1), Time::from_micros(5));
+    test.event(Event::Report(key(1, 2), Report::Idle { attempt, since, quiet_for: STOP }));
+    assert_eq!(test.idle_from(id), Some(test.now));
+}
+
+#[test]
 fn nobody_has_to_wait_for_it_after_eight_hours() {
     let (mut test, id) = running(shell());
     test.idles(TOLD);

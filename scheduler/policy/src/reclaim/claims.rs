@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cohabit_fair_share::Party;
 use cohabit_types::{Demand, JobId, Placement, Span, Time};
 
-use crate::View;
+use crate::{RunPhase, View};
 
 /// Room is kept for so long after the last of the stopped jobs has ended.
 pub(super) const KEPT_AFTERWARDS: Span = Span::from_secs(5 * 60);
@@ -29,6 +29,8 @@ pub(super) struct RoomClaim {
     pub(super) until: Time,
     /// Whether all of them have ended.
     pub(super) is_free: bool,
+    /// Whether they were really told, as far as the next view shows.
+    pub(super) is_confirmed: bool,
 }
 
 impl RoomClaim {
@@ -38,6 +40,12 @@ impl RoomClaim {
 
     /// Takes note of what has ended; returns whether room is still kept.
     pub(super) fn update(&mut self, view: &View) -> bool {
+        let runs_on = |job| view.running.get(job).is_some_and(|it| it.phase == RunPhase::Running);
+        if !self.is_confirmed && self.victims.iter().any(runs_on) {
+            // A stop was no longer possible.
+            return false;
+        }
+        self.is_confirmed = true;
         if !self.is_free && !self.victims.iter().any(|job| view.running.contains_key(job)) {
             self.is_free = true;
             self.until = self.until.min(view.now + KEPT_AFTERWARDS);

@@ -263,6 +263,7 @@ impl<'v> ReclaimDraft<'v> {
             victims: chosen,
             until: RoomClaim::until_at_most(view.now),
             is_free: false,
+            is_confirmed: false,
         })
     }
 

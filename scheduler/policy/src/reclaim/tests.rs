@@ -299,6 +299,22 @@ fn a_job_that_does_something_again_is_not_stopped() {
 }
 
 #[test]
+fn a_stop_that_was_no_longer_possible_keeps_no_room() {
+    let mut cluster = Cluster::new("fifo", 1, ShareTable::default());
+    cluster.run("ada", 1, 1, FIXED);
+    let idle =
+        RunningJob { idle_from: Some(cluster.view.now), ..cluster.view.running[&JobId::new(1)].clone() };
+    cluster.change(vec![ViewChange::Running(idle.clone())]);
+    cluster.wait("ben", 2, gpus(1), FIXED);
+    cluster.later(MINUTE);
+    assert_eq!(cluster.policy.plan(&cluster.view).actions.len(), 1);
+    // It was dropped, because the job did something meanwhile. Now it does nothing again.
+    cluster.later(MINUTE);
+    cluster.change(vec![ViewChange::Running(idle)]);
+    assert_eq!(cluster.plan().1, numbers([1]));
+}
+
+#[test]
 fn a_job_that_was_reclaimed_three_times_is_left_alone() {
     let mut cluster = Cluster::new("fifo", 2, ShareTable::default());
     (1..=2).for_each(|number| cluster.run("ada", number, 1, PREEMPTIBLE));

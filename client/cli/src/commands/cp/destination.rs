@@ -21,6 +21,9 @@ pub(super) enum Destination {
     At(PathBuf),
 }
 
+/// Names of the standard output. As files they would be replaced by others.
+const OWN_OUTPUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+
 /// The standard output of this program.
 struct OwnOutput;
 
@@ -33,7 +36,7 @@ impl Destination {
     ) -> Result<Destination, CommandError> {
         let CpArguments { recursive, display, .. } = arguments;
         let shown = destination.display();
-        if destination.as_os_str() == "-" {
+        if OWN_OUTPUT.iter().any(|name| destination.as_os_str() == *name) {
             return match (sources, recursive, display.output) {
                 ([_], false, OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet) => {
                     Ok(Destination::Output)
@@ -63,6 +66,14 @@ impl Destination {
                 .map_err(|error| unusable(destination, &error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => new(destination, *recursive),
             Err(error) => Err(unusable(destination, &error)),
+        }
+    }
+
+    /// Where this goes, for people.
+    pub(super) fn shown(&self, source: &JobPath) -> PathBuf {
+        match self.target(source) {
+            Target::Path(path) => path,
+            Target::Stream(_) => "-".into(),
         }
     }
 

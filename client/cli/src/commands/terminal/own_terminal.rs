@@ -20,15 +20,14 @@ const PIECE: usize = 16 << 10;
 const READ_AHEAD: usize = 4;
 
 /// Refuses to go on without a terminal for both input and output.
-pub(in crate::commands) fn check_terminal(command: &str) -> Result<(), CommandError> {
+pub(in crate::commands) fn check_terminal(command: &str, instead: &str) -> Result<(), CommandError> {
     if stdin().is_terminal() && stdout().is_terminal() {
         return Ok(());
     }
     Err(CommandError::new(
         CommandErrorKind::Usage,
         format!(
-            "{command} needs a terminal as its standard input and output. Without one, as in a script: \
-             cohabit run -- COMMAND, which also passes standard input on"
+            "{command} needs a terminal as its standard input and output. Without one, as in a script: {instead}"
         ),
     ))
 }
