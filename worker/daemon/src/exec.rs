@@ -88,10 +88,8 @@ fn not_running(rank: RankId) -> Refusal {
 }
 
 fn gone(id: ExecId, error: &io::Error) -> Refusal {
-    let why = match error.kind() {
-        io::ErrorKind::NotFound => String::new(),
-        _ => format!(": {error}"),
-    };
+    let is_known = error.kind() == io::ErrorKind::NotFound;
+    let why = if is_known { String::new() } else { format!(": {error}") };
     let message =
         format!("the process beside {} is gone, with its job or because its client was silent{why}", id.rank);
     Refusal::new(RefusalCode::NotFound, message)

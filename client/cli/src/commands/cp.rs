@@ -125,7 +125,7 @@ async fn fetch(client: &Client, id: CopyId, writer: &PieceWriter) -> Result<(), 
         let is_written = loop {
             tokio::select! {
                 is_written = &mut writing => break is_written,
-                // The worker takes a client that is silent for gone; the piece is the next one that is asked for.
+                // The worker takes a client that is silent for gone. This piece is asked for again.
                 () = sleep(ASKED_EVERY) => {
                     let _ = client.read_copy(CopyRead { id, from, at_end: FollowMode::Return }).await;
                 }

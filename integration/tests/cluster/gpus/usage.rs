@@ -54,8 +54,7 @@ fn what_gpus_did_for_each_user_is_in_the_report() {
     let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilization = 80);
     let user = |gpus: &GpuCluster| gpus.cluster.json(&["report"])["rows"][0].clone();
     let job = gpus.submit_endless(&["--gpus", "1"]);
-    let is_read = |gpus: &GpuCluster, job: &str| gpus.cluster.show(job)["usage"][0]["live"] == true;
-    until("its GPU was read", || is_read(&gpus, &job));
+    until("its GPU was read", || gpus.cluster.show(&job)["usage"][0]["live"] == true);
     gpus.cluster.ok(&["cancel", &job]);
     gpus.cluster.until_state(&job, "CANCELLED");
     until("what it held is counted", || user(&gpus)["jobs"] == 1);
@@ -66,7 +65,7 @@ fn what_gpus_did_for_each_user_is_in_the_report() {
     assert_eq!((seconds("idle_gpu_s"), seconds("lost_gpu_s")), (0.0, 0.0), "{row}");
     // What was held by a job whose GPU fell off is lost.
     let unlucky = gpus.submit_endless(&["--gpus", "1"]);
-    until("its GPU was read", || is_read(&gpus, &unlucky));
+    gpus.cluster.until_state(&unlucky, "RUNNING");
     let first = gpus.cluster.show(&unlucky)["devices"][0].as_str().unwrap().to_owned();
     gpus.world.edit_gpu(&first, falls_off).unwrap();
     until("it runs again", || gpus.cluster.show(&unlucky)["attempt"] == 2);

@@ -170,6 +170,6 @@ fn no_more_is_taken_than_was_agreed_and_announced() {
     ] {
         assert!(matches!(receive(&entries), Err(ReceiveError::Invalid(_))), "{entries:?}");
     }
-    let endless = vec![TransferEntry::Skipped { path: TransferPath::default(), why: String::new() }; 100_003];
+    let endless = vec![TransferEntry::Skipped { path: TransferPath::default(), why: String::new() }; 100_004];
     assert!(matches!(receive(&endless), Err(ReceiveError::Invalid(_))));
 }

@@ -200,11 +200,7 @@ impl fmt::Display for Shortage {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
             Shortage::Reserved { node, starts_in } => f.write_str(&reserved(node, *starts_in)),
-            Shortage::KeptForOthers => write!(
-                f,
-                "what is free is kept for jobs that can be given back: --preemptible, or --time {}h or less",
-                GIVEN_BACK_WITHIN.as_micros() / 3_600_000_000
-            ),
+            Shortage::KeptForOthers => f.write_str(&kept_for_others()),
             Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
             Shortage::Application => f.write_str(OTHER_NODES),
             Shortage::NodesAtOnce { needed, found } => {
@@ -264,11 +260,18 @@ impl fmt::Display for Shortage {
                 write!(f, "needs {needed} of host memory; the best node has {free} free")
             }
             Shortage::Jobs { most } => {
-                let full = "the best one already runs";
-                write!(f, "needs a node with room for one more job; {full} {most}, its limit")
+                write!(
+                    f,
+                    "needs a node with room for one more job; the best one already runs {most}, its limit"
+                )
             }
         }
     }
+}
+
+fn kept_for_others() -> String {
+    let hours = GIVEN_BACK_WITHIN.as_micros() / 3_600_000_000;
+    format!("what is free is kept for jobs that can be given back: --preemptible, or --time {hours}h or less")
 }
 
 fn reserved(node: &str, starts_in: Span) -> String {

@@ -31,8 +31,8 @@ impl KeyQueue {
         self.news.notify_one();
     }
 
-    /// The person sees output of this attempt: keys from now on are meant for it, and those that still wait were
-    /// meant for the one before. Returns whether there was one.
+    /// The person sees output of this attempt: keys from now on are meant for it, and those that still wait
+    /// were meant for the one before. Returns whether there was one.
     pub(super) fn show(&self, attempt: u32) -> bool {
         let before = self.shown.fetch_max(attempt, Ordering::Relaxed);
         let is_next = before != 0 && before < attempt;
