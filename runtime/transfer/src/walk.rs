@@ -14,8 +14,8 @@ use crate::refused::Refused;
 use crate::send_error::SendError;
 use crate::source::{LastLink, PlacedFile, Source};
 
-/// Passes on all that is in this directory, each directory before what is in it. `held_names` counts the names
-/// of all directories that are being walked: they are in memory at once.
+/// Passes on all that is in this directory, each directory before what is in it. `held_names` counts the
+/// names of all directories that are being walked: they are in memory at once.
 pub(crate) fn walk(
     directory: &PlacedFile,
     path: &TransferPath,

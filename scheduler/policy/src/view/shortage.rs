@@ -203,10 +203,7 @@ impl fmt::Display for Shortage {
             Shortage::KeptForOthers => f.write_str(&kept_for_others()),
             Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
             Shortage::Application => f.write_str(OTHER_NODES),
-            Shortage::NodesAtOnce { needed, found } => {
-                let have = if *found == 1 { "node has" } else { "nodes have" };
-                write!(f, "needs {needed} nodes at the same time; {found} {have} enough free")
-            }
+            Shortage::NodesAtOnce { needed, found } => f.write_str(&nodes_at_once(*needed, *found)),
             Shortage::DevicesInAll { needed, found } => {
                 let are = if *found == 1 { "is" } else { "are" };
                 write!(f, "needs {} on any nodes; {found} {are} free", free_gpus(*needed))
@@ -267,6 +264,11 @@ impl fmt::Display for Shortage {
             }
         }
     }
+}
+
+fn nodes_at_once(needed: u32, found: u32) -> String {
+    let have = if found == 1 { "node has" } else { "nodes have" };
+    format!("needs {needed} nodes at the same time; {found} {have} enough free")
 }
 
 fn kept_for_others() -> String {
