@@ -134,6 +134,7 @@ impl Head {
         self.submissions.get(&id.number).is_some_and(|submission| submission.spec.interactive)
     }
 
+    /// Whether a live attempt does nothing, as far as its worker told.
     pub(crate) fn is_idle(&self, attempt: AttemptId) -> bool {
         let live = self.jobs.get(&attempt.job).and_then(|job| job.live_attempt());
         live.is_some_and(|live| live.number == attempt.attempt && live.idle_since.is_some())

@@ -24,7 +24,7 @@ pub enum PlantedBug {
     DoubleCharge,
     /// A restarted head does not know which nodes are reserved.
     ForgottenReservation,
-    /// A plan stops an interactive job as idle although it works.
+    /// A plan stops a job as idle although it works.
     StoppedWork,
     /// A restarted head believes that jobs do nothing.
     BelievedIdle,

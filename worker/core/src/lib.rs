@@ -27,6 +27,7 @@ mod environment;
 mod gpu;
 mod gpu_admission;
 mod gpu_monitoring;
+mod idleness;
 mod interface;
 mod memory_watchdog;
 mod mps_retry;

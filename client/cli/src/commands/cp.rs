@@ -18,7 +18,6 @@ use cohabit_client::types::{
 use cohabit_client::{Client, Error};
 use cohabit_console::{CommandError, CommandErrorKind, output, printable_line, with_schema};
 use cohabit_transfer::{ReceiveError, ReceiveLimits, Received, Receiver, TransferFailure};
-
 use tokio::time::{sleep, timeout};
 
 use self::destination::Destination;

@@ -24,6 +24,11 @@ impl IdleAttempts {
         }
     }
 
+    /// The worker of these has a new link, and tells again what they do.
+    pub(super) fn forget(&mut self, are_there: impl Fn(AttemptId) -> bool) {
+        self.since.retain(|attempt, _| !are_there(*attempt));
+    }
+
     /// Whether an attempt has done nothing for so long that it may be stopped for somebody else.
     pub(super) fn may_be_stopped(&self, attempt: AttemptId, stop: Option<Span>, at: Time) -> bool {
         stop.zip(self.since.get(&attempt)).is_some_and(|(stop, since)| *since + stop <= at)

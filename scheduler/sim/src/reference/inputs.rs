@@ -35,8 +35,12 @@ impl ReferenceModel {
             Event::Planned(_, plan) => self.apply_plan(plan, it.at),
             Event::HeadStarted(_) => self.head_started_at = it.at,
             // One of an earlier link counts for nothing.
-            Event::Report(key, report) if !it.head.changes_nothing(*key, &Report::Progress(Vec::new())) => {
+            Event::Report(key, report) if is_linked(it, *key) => {
                 self.note_idleness(*key, report, it.at);
+            }
+            Event::Joined(key, _) if is_linked(it, *key) => {
+                let ordered = &self.ordered;
+                self.idle.forget(|attempt| ordered.get(&attempt.rank(0)) == Some(&key.node));
             }
             Event::Alarm => self.stop_idle_at_last(it.at),
             Event::Joined(..)
@@ -219,4 +223,9 @@ fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
         | Effect::Plan(_)
         | Effect::Close(..) => Vec::new(),
     }
+}
+
+/// Whether this is the present link of its worker.
+fn is_linked(it: &HandledEvent<'_>, key: WorkerKey) -> bool {
+    !it.head.changes_nothing(key, &Report::Progress(Vec::new()))
 }

@@ -1,6 +1,6 @@
 //! GPUs in the simulated cluster: MPS actors that answer after a delay, faults, and samples of the monitor.
 
-use cohabit_types::{Bytes, DeviceId, RankId, Span};
+use cohabit_types::{Bytes, DeviceId, Span};
 use cohabit_worker_core::{MpsOrder, WorkerEvent};
 
 use super::World;
@@ -14,8 +14,6 @@ const MPS_ANSWER_DELAY: (Span, Span) = (Span::from_millis(5), Span::from_secs(15
 const MPS_FAILURE_PROBABILITY: f64 = 0.1;
 /// How long it takes to restart a worker daemon.
 const RESTART: Span = Span::from_secs(1);
-/// The processor time of a rank that works, from one reading to the next.
-const WORK: Span = Span::from_secs(20);
 
 impl World<'_> {
     /// Schedules the answer of an MPS actor to an order. In the quiet phase every order succeeds.
@@ -108,29 +106,6 @@ impl World<'_> {
         observed: ObservedMemory,
     ) -> Result<(), SimFailure> {
         let samples = self.nodes[node].machine.sample_gpus(foreign_memory, observed);
-        match samples.is_empty() {
-            true => Ok(()),
-            false => self.worker_event(node, WorkerEvent::Sampled(samples)),
-        }
-    }
-
-    /// The worker reads whether the ranks of interactive jobs have worked.
-    pub(super) fn read_activity(&mut self, node: usize, works: bool) -> Result<(), SimFailure> {
-        let Some(daemon) = self.nodes[node].daemon.as_ref() else { return Ok(()) };
-        let watched: Vec<RankId> = daemon.worker.watched_for_activity().collect();
-        if watched.is_empty() {
-            return Ok(());
-        }
-        let node_of = &mut self.nodes[node];
-        if works {
-            node_of.processor_time = node_of.processor_time + WORK;
-        }
-        let times = watched.into_iter().map(|rank| (rank, node_of.processor_time)).collect();
-        let mut samples = node_of.machine.sample_gpus(Bytes::ZERO, ObservedMemory::AsRequested);
-        for reading in samples.iter_mut().filter_map(|sample| sample.reading.as_mut().ok()) {
-            reading.utilization = Some(if works { 1.0 } else { 0.0 });
-        }
-        self.worker_event(node, WorkerEvent::ProcessorTime(times))?;
         match samples.is_empty() {
             true => Ok(()),
             false => self.worker_event(node, WorkerEvent::Sampled(samples)),

@@ -5,6 +5,7 @@
 //!
 //! Start reading with [`World::run`]; the other files of this directory handle one kind of event each.
 
+mod activity;
 mod allotments;
 mod checkpoints;
 mod code;
