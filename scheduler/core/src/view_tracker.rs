@@ -66,10 +66,12 @@ impl ViewTracker {
     pub fn changes(&mut self, head: &Head, now: Time) -> Vec<ViewChange> {
         let ChangedIds { mut jobs, mut nodes } = std::mem::take(&mut self.changed);
         nodes.extend(self.closing_nodes(head, now));
+        let mut seen = BTreeSet::new();
         if self.limits.as_ref().is_some_and(|limits| !Arc::ptr_eq(limits, head.shares.table())) {
             // Under another table other users are limited: what is shown of all is chosen anew.
             let shown = std::mem::take(&mut self.shown).into_values();
-            jobs.extend(shown.chain(std::mem::take(&mut self.shown_of_users).into_values()).flatten());
+            seen.extend(shown.chain(std::mem::take(&mut self.shown_of_users).into_values()).flatten());
+            jobs.extend(&seen);
         }
         self.limits = Some(Arc::clone(head.shares.table()));
         let mut changes = head.share_changes(&mut self.table, jobs.iter().copied());
@@ -77,7 +79,7 @@ impl ViewTracker {
         let mut turned = self.choose_windows(head, &jobs);
         let was_never_seen = |job: &JobId| {
             let unplaced = || head.jobs.get(job).is_some_and(|it| it.last_attempt().is_none());
-            job.index.is_some() && !self.shows(head, job) && unplaced()
+            job.index.is_some() && !seen.contains(job) && !self.shows(head, job) && unplaced()
         };
         turned.extend(jobs.into_iter().filter(|job| !was_never_seen(job)));
         let pending = |job: &JobId| head.eligible.contains(job) && self.shows(head, job);

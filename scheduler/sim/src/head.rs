@@ -11,7 +11,7 @@ use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::maifs::Agents;
 use cohabit_policy::{Plan, Policy, SensitivityProfiles, View, ViewChange, parse_policy_with};
 use cohabit_scheduler_core::{Config, Effect, Event, Head, SnapshotPart, ViewTracker};
-use cohabit_types::{JobChange, Principal, Request, Span, Time, WorkerKey};
+use cohabit_types::{JobChange, JobId, Principal, Request, Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
 use crate::archive::SimArchive;
@@ -158,6 +158,21 @@ impl HeadHost {
     /// The view for which the policy planned last.
     pub(crate) const fn view(&self) -> &View {
         &self.view
+    }
+
+    /// What the policy has seen by changes is what a policy would see that looks for the first time.
+    pub(crate) fn check_view(&self) -> Result<(), String> {
+        let fresh = self.head.view(self.view.now);
+        let jobs = |view: &View| -> (Vec<JobId>, Vec<JobId>) {
+            (view.pending.keys().copied().collect(), view.running.keys().copied().collect())
+        };
+        let (seen, present) = (jobs(&self.view), jobs(&fresh));
+        match seen == present {
+            true => Ok(()),
+            false => Err(format!(
+                "by changes the policy sees as pending and running {seen:?}, instead of {present:?}"
+            )),
+        }
     }
 
     /// Gives the policy new knowledge of interference, which it keeps over restarts.

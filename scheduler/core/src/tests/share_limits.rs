@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use cohabit_types::{
-    JobChange, JobId, JobSpec, JobState, Outcome, Principal, ReasonCode, RefusalCode, Reply, Request, Role,
-    RunningLimits, ShareProject, ShareTable, Span, Submit, UserLimits,
+    ClientRequestId, JobChange, JobId, JobSpec, JobState, Outcome, Principal, ReasonCode, RefusalCode, Reply,
+    Request, Role, RunningLimits, ShareProject, ShareTable, Span, Submit, UserLimits,
 };
 
-use super::kit::{TestHead, ada, gpus, rank, root};
+use super::kit::{TestHead, ada, array, gpus, rank, root};
+use crate::Event;
 
 fn bob() -> Principal {
     Principal::new("bob", Role::User)
@@ -150,4 +151,25 @@ fn parts_and_limits_that_make_no_sense_are_refused() {
         let Reply::Refused(refusal) = reply else { panic!("{expected}: {reply:?}") };
         assert!(refusal.message.contains(expected), "{}", refusal.message);
     }
+}
+
+/// A policy must forget members that end while a table is applied: it was shown them under the one before.
+#[test]
+fn a_policy_hears_of_members_that_end_in_the_moment_of_another_table() {
+    let mut test = TestHead::with_devices(1);
+    let members = test.submit(array(0, 3, None));
+    let (mut tracker, mut view) = (test.tracker.clone(), test.head.view(test.now));
+    assert_eq!(view.pending.len(), 1, "of so many members as could start");
+    let user = UserLimits { running: limited(Some(4_000), None), ..UserLimits::default() };
+    let table = ShareTable { user, ..ShareTable::default() };
+    let changes = [
+        (root(), Request::ApplyShares(Box::new(table))),
+        (ada(), Request::Change(JobChange::Cancel, vec![members])),
+    ];
+    for (by, request) in changes {
+        let event = Event::Client(ClientRequestId(9), by, request);
+        tracker.note(test.head.handle(test.now, event, &mut Vec::new()));
+    }
+    view.apply(&tracker.changes(&test.head, test.now));
+    assert_eq!(view.pending, test.head.view(test.now).pending);
 }

@@ -38,15 +38,21 @@ impl ReferenceModel {
             // A child is killed with a root that was killed.
             Some(StopReason::Killed) => requests.cancelled || self.has_application_ended(id),
             Some(StopReason::ApplicationEnded) => self.has_application_ended(id),
-            Some(StopReason::Requeued) => {
-                requests.requeued || self.reserved.may_have_stopped(&self.users[&id.number], attempt)
-            }
+            Some(StopReason::Requeued) => requests.requeued || self.may_have_been_reserved(id, attempt),
             Some(StopReason::Preempted) => requests.preempted,
             Some(StopReason::Reclaimed) => requests.reclaimed,
             Some(StopReason::Idle) => requests.stopped_as_idle,
             Some(StopReason::TimeLimit) => self.specs[&id.number].time_limit.is_some(),
             Some(_) | None => true,
         }
+    }
+
+    /// Whether a node of the attempt may have been reserved for others.
+    fn may_have_been_reserved(&self, id: JobId, attempt: &ObservedAttempt) -> bool {
+        let ranks = id.attempt(attempt.number).rank(0)..=id.attempt(attempt.number).rank(u32::MAX);
+        let nodes = self.ordered.range(ranks).map(|(_, node)| node);
+        let names = nodes.filter_map(|node| self.names.get(node)).flatten().cloned().collect();
+        self.reserved.may_have_stopped(&self.users[&id.number], attempt, &names)
     }
 
     fn check_attempt_end(&self, step: &JobTransition, attempt: &ObservedAttempt) -> Result<(), String> {

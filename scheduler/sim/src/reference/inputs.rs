@@ -38,7 +38,8 @@ impl ReferenceModel {
             Event::Report(key, report) if is_linked(it, *key) => {
                 self.note_idleness(*key, report, it.at);
             }
-            Event::Joined(key, _) if is_linked(it, *key) => {
+            Event::Joined(key, inventory) if is_linked(it, *key) => {
+                self.names.entry(key.node).or_default().insert(inventory.name.clone());
                 let ordered = &self.ordered;
                 self.idle.forget(|attempt| ordered.get(&attempt.rank(0)) == Some(&key.node));
             }

@@ -50,6 +50,8 @@ pub(crate) struct ReferenceModel {
     node_ranks: BTreeMap<(AttemptId, NodeId), u32>,
     /// The user of each submission, by job number.
     users: BTreeMap<u64, String>,
+    /// The names for which each node has asked: another node may have had them.
+    names: BTreeMap<NodeId, BTreeSet<String>>,
     /// Which nodes are reserved.
     reserved: ReservedNodes,
     /// Which attempts do nothing.
@@ -96,6 +98,7 @@ impl ReferenceModel {
             ordered: BTreeMap::new(),
             node_ranks: BTreeMap::new(),
             users: BTreeMap::new(),
+            names: BTreeMap::new(),
             reserved: ReservedNodes::default(),
             idle: IdleAttempts::default(),
             head_started_at: Time::EPOCH,

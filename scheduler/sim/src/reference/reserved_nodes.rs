@@ -1,6 +1,6 @@
 //! The reservations that were accepted: who may be on which node, and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{JobSpec, NodeReservation, Span, Time};
 
@@ -61,9 +61,17 @@ impl ReservedNodes {
         self.valid.values().any(|it| is_now(it) && keeps_off(it, user, attempt))
     }
 
-    /// Whether an attempt of this user's may have been stopped for a reservation.
-    pub(super) fn may_have_stopped(&self, user: &str, attempt: &ObservedAttempt) -> bool {
-        self.made.iter().any(|it| keeps_off(it, user, attempt))
+    /// Whether an attempt of this user's may have been stopped for a reservation. Its record has the name that
+    /// its node had when it started; `names` are those for which the node has asked, and which it may have got
+    /// since.
+    pub(super) fn may_have_stopped(
+        &self,
+        user: &str,
+        attempt: &ObservedAttempt,
+        names: &BTreeSet<String>,
+    ) -> bool {
+        let is_there = |it: &NodeReservation| !it.nodes.is_disjoint(names) && !it.admits.users.contains(user);
+        self.made.iter().any(|it| keeps_off(it, user, attempt) || is_there(it))
     }
 }
 

@@ -264,7 +264,8 @@ impl World<'_> {
     fn check_plan(&mut self, plan: &Plan) -> Result<(), SimFailure> {
         match self.settings.check_level {
             CheckLevel::Everything => {
-                let checked = self.order.check_plan(self.head.view(), plan);
+                let checked =
+                    self.head.check_view().and_then(|()| self.order.check_plan(self.head.view(), plan));
                 self.invariant(checked)
             }
             CheckLevel::Outcomes => Ok(()),
