@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use cohabit_policy::{
     Action, AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan,
-    Policy, SharingTerms, View, ViewChange, parse_policy,
+    Policy, SharesChange, SharingTerms, View, ViewChange, parse_policy,
 };
 use cohabit_types::{
     Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
@@ -32,11 +32,13 @@ const FEW: usize = 4;
 const MANY: usize = 24;
 
 /// Devices, jobs that wait, plans.
-const ROWS: [(usize, u64, usize, Mix); 16] = [
+const ROWS: [(usize, u64, usize, Mix); 18] = [
     (64, 1_000, 2_000, Mix::Overload),
     (512, 1_000, 2_000, Mix::Overload),
     (512, 10_000, 2_000, Mix::Overload),
     (512, 100_000, 2_000, Mix::Overload),
+    (512, 10_000, 2_000, Mix::InTurns),
+    (512, 100_000, 2_000, Mix::InTurns),
     (2_048, 10_000, 2_000, Mix::Overload),
     (2_048, 100_000, 2_000, Mix::Overload),
     (16_384, 10_000, 1_000, Mix::Overload),
@@ -56,6 +58,8 @@ const ROWS: [(usize, u64, usize, Mix); 16] = [
 enum Mix {
     /// Jobs of all sizes, for devices.
     Overload,
+    /// The same, of a hundred users who take turns.
+    InTurns,
     /// Jobs of few classes, for a whole node; each node has a free device.
     HoldOut,
     /// Jobs for all resources of a node, in so many amounts of each, under this policy.
@@ -97,6 +101,7 @@ impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mix::Overload => f.write_str("overload"),
+            Mix::InTurns => f.write_str("overload, a hundred users in turns"),
             Mix::HoldOut => f.write_str("all hold out"),
             Mix::Mixed(policy, FEW) => write!(f, "{policy}, hundreds of classes"),
             Mix::Mixed(policy, _) => write!(f, "{policy}, thousands of classes"),
@@ -121,7 +126,7 @@ impl Bench {
     fn new(devices: usize, jobs: u64, mix: Mix) -> Bench {
         let nodes: Vec<NodeView> = (0..devices / DEVICES_ON_A_NODE).map(|number| node(number, mix)).collect();
         let name = match mix {
-            Mix::Overload => "a-srpt",
+            Mix::Overload | Mix::InTurns => "a-srpt",
             // The virtual machine would keep most of them from the queue.
             Mix::HoldOut => "a-srpt-turn:virtual-machine=off",
             Mix::Mixed(policy, _) => policy,
@@ -136,6 +141,10 @@ impl Bench {
             pause: Span::from_secs_f64(4_900.0 / devices as f64),
             mix,
         };
+        if mix == Mix::InTurns {
+            let table = SharesChange::Table(Arc::default());
+            bench.changes.insert(0, ViewChange::Shares(table));
+        }
         for _ in 0..jobs {
             bench.arrive();
             // Arrivals come faster than they are worked off, so that many still wait for their turn.
@@ -148,7 +157,7 @@ impl Bench {
     /// One job ends, one arrives, and there is a plan; how long the plan took.
     fn step(&mut self) -> Duration {
         match self.mix {
-            Mix::Overload | Mix::Mixed(..) => self.end_one(),
+            Mix::Overload | Mix::InTurns | Mix::Mixed(..) => self.end_one(),
             Mix::HoldOut => self.flip_one(),
         }
         self.view.now += self.pause;
@@ -203,7 +212,7 @@ impl Bench {
 
     fn arrive(&mut self) {
         let devices = match self.mix {
-            Mix::Overload => [1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 32][self.drawn(15)],
+            Mix::Overload | Mix::InTurns => [1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 32][self.drawn(15)],
             Mix::HoldOut => 8,
             Mix::Mixed(..) => [0, 1, 1, 1, 2, 4, 8][self.drawn(7)],
         };
@@ -211,15 +220,17 @@ impl Bench {
             self.models.iter().filter(|it| replicas(it) == devices).collect();
         let model = match (fitting.len(), self.mix) {
             (0, _) | (_, Mix::Mixed(..)) => None,
-            (count, Mix::Overload) => Some(fitting[(self.next % count as u64) as usize].clone()),
+            (count, Mix::Overload | Mix::InTurns) => {
+                Some(fitting[(self.next % count as u64) as usize].clone())
+            }
             (count, Mix::HoldOut) => Some(fitting[count - 1 - (self.next % 2) as usize].clone()),
         };
         let iterations = match self.mix {
-            Mix::Overload | Mix::Mixed(..) => 10_f64.powf(2.0 + 2.5 * self.part()) as u64,
+            Mix::Overload | Mix::InTurns | Mix::Mixed(..) => 10_f64.powf(2.0 + 2.5 * self.part()) as u64,
             Mix::HoldOut => 1_000_000_000 + self.next,
         };
         let traits = JobTraits {
-            user: format!("user{}", self.next % 50),
+            user: format!("user{}", self.next % if self.mix == Mix::InTurns { 100 } else { 50 }),
             model,
             iterations: Some(iterations),
             estimate: Some(Estimate {
@@ -278,7 +289,11 @@ fn node(number: usize, mix: Mix) -> NodeView {
         id: DeviceId(format!("GPU-{number}-{position}").into()),
         kind: DeviceKind::Fake,
         model: "H200".into(),
-        free: if mix == Mix::Overload || position == 0 { Share::WHOLE } else { Share(0) },
+        free: if matches!(mix, Mix::Overload | Mix::InTurns) || position == 0 {
+            Share::WHOLE
+        } else {
+            Share(0)
+        },
         memory: Some(Bytes(141 << 30)),
         memory_free: Some(Bytes(141 << 30)),
         jobs: Vec::new(),
