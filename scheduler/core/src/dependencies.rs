@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Cause, Dependency, JobId, ReasonCode, Refusal, RefusalCode};
+use cohabit_types::{Cause, Dependency, JobId, JobState, ReasonCode, Refusal, RefusalCode};
 
 use crate::dependency_graph::conditions;
 use crate::head::Head;
@@ -139,6 +139,23 @@ impl Head {
                     unknown.job
                 ),
             )),
+        }
+    }
+
+    /// Which dependency of a submission did not end as required; in general terms once that is forgotten, or
+    /// was queued again.
+    pub(crate) fn failed_dependency(&self, number: u64) -> String {
+        let conditions = conditions(&self.submissions[&number].spec.depends_on);
+        let failed = conditions.into_iter().find_map(|(job, condition)| {
+            let state = self.final_state(job).filter(|state| !condition.is_met(*state))?;
+            Some((job, state.job_state()))
+        });
+        match failed {
+            Some((job, JobState::Completed)) => {
+                format!("it was to run only if job {job} fails, which is COMPLETED")
+            }
+            Some((job, state)) => format!("it was to run only if job {job} completes, which is {state}"),
+            None => "a job that it depends on did not end as required".to_owned(),
         }
     }
 

@@ -144,7 +144,7 @@ impl HeadReader<'_> {
             (ReasonCode::ApplicationEnded, Some(attempt)) => {
                 format!("its application ended after {}", ran_for(attempt))
             }
-            (ReasonCode::DependencyFailed, _) => "a job that it depends on did not end as required".into(),
+            (ReasonCode::DependencyFailed, _) => self.head.failed_dependency(id.number),
             (ReasonCode::CancelledByUser, None) => "it was cancelled before it ran".into(),
             (ReasonCode::CancelledByUser, Some(attempt)) => {
                 let clause = attempt.effective_stop().unwrap_or(StopReason::Cancelled).clause();

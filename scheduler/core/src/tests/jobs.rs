@@ -393,7 +393,10 @@ fn a_long_chain_of_dependents_is_cancelled_without_deep_recursion() {
     test.change(JobChange::Cancel, first);
     test.ended(rank(1, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Cancelled));
     assert_eq!(test.state(last), JobState::Cancelled);
-    assert_eq!(test.record(last).reason_code, ReasonCode::DependencyFailed);
+    let record = test.record(last);
+    assert_eq!(record.reason_code, ReasonCode::DependencyFailed);
+    let before = last.number - 1;
+    assert_eq!(record.reason, format!("it was to run only if job {before} completes, which is CANCELLED"));
 }
 
 #[test]
