@@ -14,7 +14,7 @@ use cohabit_console::{CommandError, CommandErrorKind, Screen, output};
 use crate::arguments::{CommandLine, OutputFormat, Verb, help_command};
 use crate::script::{Directives, Script};
 use crate::sweep::job_flags_of;
-use crate::usage_message::usage_message;
+use cohabit_console::usage_message;
 
 /// The words before the flags: the name of the program and the subcommand.
 const BEFORE_FLAGS: usize = 2;

@@ -8,7 +8,8 @@ use std::env;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use clap_complete::engine::CompletionCandidate;
+use clap::{Arg, Command, CommandFactory as _};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use cohabit_client::types::{ApplicationOwner, Filter, JobRecord, Span};
 use cohabit_client::{Client, ConnectOptions, Error, Token};
 use cohabit_console::printable_line;
@@ -16,10 +17,14 @@ use cohabit_settings::{RawSettings, SettingKey, Settings};
 use futures::TryStreamExt as _;
 use tokio::time::timeout;
 
+use crate::arguments::CommandLine;
 use crate::clock::now;
 
 /// The environment variable by which the script of a shell asks for candidates.
 pub(crate) const VARIABLE: &str = "COHABIT_COMPLETE";
+
+/// The flag of jobs that have to end first.
+const DEPENDENCIES: &str = "depends_on";
 
 /// How long a shell waits for the head.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -40,8 +45,21 @@ pub(crate) fn recent_jobs(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, async |client| Ok(job_words(&jobs(client, RECENT).await?)))
 }
 
+/// The command line, with candidates for the flags that other crates describe.
+pub(crate) fn command() -> Command {
+    let mut command = CommandLine::command();
+    let has_dependencies = |it: &&Command| it.get_arguments().any(|flag| flag.get_id() == DEPENDENCIES);
+    let names: Vec<String> =
+        command.get_subcommands().filter(has_dependencies).map(|it| it.get_name().to_owned()).collect();
+    for name in names {
+        let with_candidates = |flag: Arg| flag.add(ArgValueCompleter::new(dependencies));
+        command = command.mut_subcommand(name, |it| it.mut_arg(DEPENDENCIES, with_candidates));
+    }
+    command
+}
+
 /// A list of dependencies: the jobs are candidates for the last word of it.
-pub(crate) fn dependencies(current: &OsStr) -> Vec<CompletionCandidate> {
+fn dependencies(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_string_lossy();
     let start = text.rfind([',', ':']).map_or(0, |at| at + 1);
     let (before, last) = text.split_at(start);

@@ -3,7 +3,7 @@
 use clap::{Args as _, Command};
 
 use crate::arguments::JobArguments;
-use crate::usage_message::usage_message;
+use cohabit_console::usage_message;
 
 /// Checks that these are flags of a job, with the parser of the command line.
 pub(crate) fn check_flags(flags: &[String]) -> Result<(), String> {

@@ -7,7 +7,6 @@
 //! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;
-mod array_file;
 mod clock;
 mod code_changes;
 mod command_line;
@@ -21,7 +20,6 @@ mod endpoint;
 #[doc(hidden)]
 pub mod fuzzing;
 mod job_flags;
-mod job_spec;
 mod log_printer;
 mod process;
 mod render;
@@ -32,7 +30,6 @@ mod slurm;
 mod startup_code;
 mod sweep;
 mod token_expiry;
-mod usage_message;
 mod values;
 #[cfg(feature = "worker")]
 mod worker_directory;
@@ -40,17 +37,15 @@ mod worker_directory;
 use std::env;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
 use clap_complete::CompleteEnv;
 use cohabit_console::output;
 
-use self::arguments::CommandLine;
 use self::command_line::ParsedCommandLine;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     // A shell that asks for candidates sets a variable; then this call prints them and ends the process.
-    CompleteEnv::with_factory(CommandLine::command).var(completion::VARIABLE).complete();
+    CompleteEnv::with_factory(completion::command).var(completion::VARIABLE).complete();
     let ParsedCommandLine { verb, script, warnings } = match command_line::read(env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(error) => return error.report(),

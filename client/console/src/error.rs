@@ -82,7 +82,8 @@ impl CommandErrorKind {
     }
 
     /// The code for JSON.
-    const fn word(self) -> &'static str {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
         match self {
             CommandErrorKind::Usage => "usage",
             CommandErrorKind::Impossible(word) => word,
@@ -113,6 +114,11 @@ impl CommandError {
     /// An error in settings, tokens or state.
     pub fn configuration(message: impl Into<String>) -> CommandError {
         CommandError::new(CommandErrorKind::Configuration, message)
+    }
+
+    /// A bug in Cohabit.
+    pub fn internal(message: impl Into<String>) -> CommandError {
+        CommandError::new(CommandErrorKind::Internal, message)
     }
 
     /// An error whose message is `error` and all its causes.

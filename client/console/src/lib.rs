@@ -18,6 +18,7 @@ mod printable;
 pub mod records;
 mod source_line;
 pub mod table;
+mod usage_message;
 
 pub use self::display::{DisplayArguments, OutputFormat};
 pub use self::document::{VersionedDocument, with_schema};
@@ -28,3 +29,4 @@ pub use self::number::format_number;
 pub use self::output::{Colour, Screen};
 pub use self::printable::printable_line;
 pub use self::source_line::line_of;
+pub use self::usage_message::usage_message;

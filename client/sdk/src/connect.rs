@@ -59,7 +59,11 @@ impl ConnectOptions {
         Ok(cohabit_settings::default_state_directory()?)
     }
 
-    fn from_settings(settings: &Settings) -> Result<ConnectOptions, Error> {
+    /// The head and token of these settings.
+    ///
+    /// # Errors
+    /// Those of [`ConnectOptions::from_environment`].
+    pub fn from_settings(settings: &Settings) -> Result<ConnectOptions, Error> {
         for warning in settings.warnings() {
             tracing::warn!("{warning}");
         }

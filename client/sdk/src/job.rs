@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, MetricSeries, Progress};
+use cohabit_types::{
+    Bytes, ChangeResult, CopyDepth, CopyId, CopyRequest, Filter, JobChange, JobId, JobRecord, LogRecord,
+    MetricSeries, Progress, Refusal, RefusalCode,
+};
 use futures::stream::BoxStream;
+use uuid::Uuid;
 
 use crate::call::Client;
 use crate::{Error, LogOptions};
@@ -88,6 +92,35 @@ impl JobHandle {
     #[must_use]
     pub fn members(&self) -> BoxStream<'static, Result<JobRecord, Error>> {
         self.client.list(Filter { members_of: Some(self.id.number), ..Filter::default() })
+    }
+
+    /// Lets the worker of one rank of the latest attempt begin a copy of a file or directory, of which at most
+    /// `limit` is sent; what [`Client::read_copy`] reads then.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it is an array, or has not run.
+    pub async fn start_copy(
+        &self,
+        path: &str,
+        rank: u32,
+        depth: CopyDepth,
+        limit: Bytes,
+    ) -> Result<CopyId, Error> {
+        let record = self.record().await?;
+        let refuse = |why: String| Err(Error::Refused(Refusal::new(RefusalCode::WrongState, why)));
+        let job = self.id;
+        if record.array.is_some() {
+            return refuse(format!(
+                "job {job} is an array, whose members have files of their own: name one, such as {job}.0"
+            ));
+        }
+        if record.attempt == 0 {
+            return refuse(format!("job {job} is {} and has not run: it has no files yet", record.state));
+        }
+        let (number, _) = Uuid::new_v4().as_u64_pair();
+        let id = CopyId { rank: job.attempt(record.attempt).rank(rank), number };
+        self.client.start_copy(CopyRequest { id, path: path.to_owned(), depth, limit }).await?;
+        Ok(id)
     }
 
     /// Ends it, by its stop sequence if it runs.

@@ -211,7 +211,8 @@ pub(crate) fn help_command(width: usize) -> Command {
     let template = template(&command, width);
     for submission in ["submit", "run", "shell", "notebook"] {
         if let Some(found) = command.find_subcommand_mut(submission) {
-            *found = std::mem::take(found).mut_arg("help", |help| help.help_heading(super::job::COMMON));
+            *found = std::mem::take(found)
+                .mut_arg("help", |help| help.help_heading(cohabit_job_arguments::COMMON));
         }
     }
     command.help_template(template)

@@ -16,7 +16,6 @@ mod daemons;
 mod export;
 mod forward;
 mod history;
-mod job;
 mod jobs;
 mod metrics;
 mod models;
@@ -60,7 +59,6 @@ pub(crate) use self::daemons::*;
 pub(crate) use self::export::ExportArguments;
 pub(crate) use self::forward::ForwardArguments;
 pub(crate) use self::history::{HistoryArguments, LastArguments};
-pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::metrics::MetricsArguments;
 pub(crate) use self::models::ModelsArguments;
@@ -88,6 +86,7 @@ pub(crate) use self::update::UpdateArguments;
 pub(crate) use self::web::WebArguments;
 use crate::config::SettingKey;
 pub(crate) use cohabit_console::OutputFormat;
+pub(crate) use cohabit_job_arguments::{JobArguments, SnapshotArgument};
 
 /// The text below the list of commands.
 fn after_help() -> String {

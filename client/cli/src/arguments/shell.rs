@@ -4,9 +4,9 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use cohabit_client::types::JobRef;
 use cohabit_console::DisplayArguments;
+use cohabit_job_arguments::JobArguments;
 
 use super::connection::ConnectionArguments;
-use super::job::JobArguments;
 use super::submission::SubmissionArguments;
 use crate::completion;
 

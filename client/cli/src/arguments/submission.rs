@@ -2,9 +2,9 @@
 
 use clap::Args;
 use cohabit_console::DisplayArguments;
+use cohabit_job_arguments::{COMMON, JobArguments, ORDER};
 
 use super::connection::ConnectionArguments;
-use super::job::{COMMON, JobArguments, ORDER};
 
 // Arguments of `submit`.
 #[derive(Debug, Args)]

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use cohabit_client::types::{JobRef, SweepGoal};
 use cohabit_console::{DisplayArguments, OutputFormat};
+use cohabit_job_arguments::{COMMON, JobArguments, ORDER};
 
 use super::connection::ConnectionArguments;
-use super::job::{COMMON, JobArguments, ORDER};
 use super::submission::SubmissionArguments;
 use crate::completion;
 use crate::sweep::{ParameterDomain, RuleName, RuleSettings, SweepMethod, SweepParameters, SweepSettings};

@@ -7,7 +7,7 @@ use cohabit_client::types::{
 };
 use cohabit_console::{CommandError, printable_line};
 
-use crate::render::documents::{
+use crate::render::explanation_document::{
     PlacedProcessDocument, SilentNodeDocument, WaitingActorDocument, WaitingJobDocument, WaitsDocument,
 };
 use crate::render::{rfc3339, role};

@@ -9,7 +9,7 @@ use super::selection;
 use crate::arguments::{CancelArguments, ChangeArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::change_results::describe_change_result;
-use crate::render::documents::{ChangeDocument, ChangeListDocument};
+use cohabit_documents::jobs::{ChangeDocument, ChangeListDocument};
 
 pub(super) async fn cancel(arguments: CancelArguments) -> Result<ExitCode, CommandError> {
     let kind = if arguments.force { JobChange::Kill } else { JobChange::Cancel };

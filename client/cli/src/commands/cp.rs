@@ -12,9 +12,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cohabit_client::types::{
-    Bytes, CopyDepth, CopyId, CopyRead, CopyRequest, FollowMode, JobId, RefusalCode, counted,
-};
+use cohabit_client::types::{Bytes, CopyDepth, CopyId, CopyRead, FollowMode, JobId, RefusalCode, counted};
 use cohabit_client::{Client, Error};
 use cohabit_console::{CommandError, CommandErrorKind, output, printable_line, with_schema};
 use cohabit_transfer::{ReceiveError, ReceiveLimits, Received, Receiver, TransferFailure};
@@ -24,7 +22,7 @@ use self::destination::Destination;
 use self::piece_writer::PieceWriter;
 use super::absence::while_away;
 use super::job_reference::resolve_one;
-use super::terminal::{EndSignals, random_number};
+use super::terminal::EndSignals;
 use crate::arguments::{CpArguments, JobPath, OutputFormat};
 use crate::endpoint::connect_to_wait;
 use crate::render::copy_document::CopyDocument;
@@ -63,7 +61,9 @@ async fn copy(
     signals: &mut EndSignals,
 ) -> Result<Received, CommandError> {
     let job = resolve_one(client, &source.job).await?;
-    let id = begin(client, job, arguments, source).await?;
+    let depth = if arguments.recursive { CopyDepth::Tree } else { CopyDepth::File };
+    let rank = arguments.rank.unwrap_or(0);
+    let id = client.job(job).start_copy(&source.path, rank, depth, arguments.limit).await?;
     let limits = ReceiveLimits { bytes: arguments.limit };
     let mut writer = PieceWriter::start(Receiver::new(destination.target(source), limits));
     let received = tokio::select! {
@@ -85,31 +85,6 @@ async fn copy(
     // Its worker would notice by itself, but later.
     let _ = client.end_copy(id).await;
     received
-}
-
-/// Lets the worker of the job begin.
-async fn begin(
-    client: &Client,
-    job: JobId,
-    arguments: &CpArguments,
-    source: &JobPath,
-) -> Result<CopyId, CommandError> {
-    let record = client.job(job).record().await?;
-    if record.array.is_some() {
-        let message = format!(
-            "job {job} is an array, whose members have files of their own: name one, such as {job}.0"
-        );
-        return Err(CommandError::new(CommandErrorKind::Impossible("wrong_state"), message));
-    }
-    if record.attempt == 0 {
-        let message = format!("job {job} is {} and has not run: it has no files yet", record.state);
-        return Err(CommandError::new(CommandErrorKind::Impossible("wrong_state"), message));
-    }
-    let rank = job.attempt(record.attempt).rank(arguments.rank.unwrap_or(0));
-    let id = CopyId { rank, number: random_number() };
-    let depth = if arguments.recursive { CopyDepth::Tree } else { CopyDepth::File };
-    client.start_copy(CopyRequest { id, path: source.path.clone(), depth, limit: arguments.limit }).await?;
-    Ok(id)
 }
 
 /// Fetches all pieces, unless they cannot be written: then the writer knows why.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use cohabit_client::Explanation;
 use cohabit_client::types::JobEvent;
 use cohabit_console::{CommandError, output, printable_line, with_schema};
+use cohabit_documents::explanation::ExplanationDocument;
 use jiff::tz::TimeZone;
 
 use super::application_waits::{describe_waits, waits_of};
@@ -15,7 +16,7 @@ use super::error_output::error_output;
 use super::job_reference::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
 use crate::endpoint::connect;
-use crate::render::documents::ExplanationDocument;
+use crate::render::explanation_document::ExplainedJobDocument;
 use crate::render::local_time;
 
 pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, CommandError> {
@@ -40,7 +41,12 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Com
     let printed = stderr.as_ref().map_or(String::new(), |it| it.describe(&job.to_string()));
     match arguments.display.output {
         OutputFormat::Json => {
-            output::print_document(&with_schema(ExplanationDocument::new(job, explanation, waits, stderr)))?
+            let explanation = ExplanationDocument::new(job, explanation);
+            output::print_document(&with_schema(ExplainedJobDocument {
+                explanation,
+                waiting: waits,
+                stderr,
+            }))?
         }
         OutputFormat::Quiet => output::print_text(&(sentences(&explanation) + &waiting))?,
         OutputFormat::Table | OutputFormat::Wide => {

@@ -13,8 +13,8 @@ use super::list::LISTED_FOR;
 use crate::arguments::HistoryArguments;
 use crate::clock::now;
 use crate::endpoint::connect;
-use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::history_table::history_table;
+use cohabit_documents::jobs::{JobDocument, JobListDocument};
 
 /// Most people look for a job of the last weeks: more is read only where there are too few.
 const RECENT: Span = Span::from_secs(30 * 86_400);

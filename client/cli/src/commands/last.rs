@@ -8,8 +8,8 @@ use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, output, with
 use crate::arguments::LastArguments;
 use crate::clock::now;
 use crate::endpoint::connect;
-use crate::render::documents::JobDocument;
 use crate::render::job_cells::detail;
+use cohabit_documents::jobs::JobDocument;
 
 pub(super) async fn last(arguments: LastArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;

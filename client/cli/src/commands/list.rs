@@ -10,8 +10,8 @@ use super::job_reference::resolve_one;
 use crate::arguments::{ListArguments, OutputFormat};
 use crate::clock::now;
 use crate::endpoint::connect;
-use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::jobs_table::{ColumnSet, jobs_table};
+use cohabit_documents::jobs::{JobDocument, JobListDocument};
 
 /// How long ended jobs are listed without --all.
 pub(super) const LISTED_FOR: Span = Span::from_secs(86_400);

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use cohabit_client::types::{JobId, JobPhase, JobRecord};
 use cohabit_client::{Client, Error};
 use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, output, with_schema};
+use cohabit_documents::metrics::MetricsDocument;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::job_reference::resolve;
 use crate::arguments::MetricsArguments;
 use crate::endpoint::connect;
-use crate::render::metrics::{AttemptSeries, MetricsDocument, csv, names, plot, summary};
+use crate::render::metrics::{AttemptSeries, csv, names, plot, summary};
 
 /// The most jobs and members whose metrics one command reads.
 const MOST_JOBS: usize = 10_000;
@@ -31,7 +32,10 @@ pub(super) async fn metrics(arguments: MetricsArguments) -> Result<ExitCode, Com
     let screen = Screen::of_stdout();
     match arguments.display.output {
         _ if arguments.csv => output::print_text(&csv(&all)?)?,
-        OutputFormat::Json => output::print_document(&with_schema(MetricsDocument::from(all.as_slice())))?,
+        OutputFormat::Json => {
+            let series = all.iter().map(|it| (it.rank, &it.series));
+            output::print_document(&with_schema(MetricsDocument::new(series)))?
+        }
         OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet if all.is_empty() => {}
         _ if arguments.plot => output::print_text(&plot(&all, screen))?,
         OutputFormat::Quiet => output::print_text(&names(&all).join("\n"))?,

@@ -10,10 +10,10 @@ use crate::arguments::{NodesArguments, OutputFormat};
 use crate::endpoint::connect;
 
 use crate::render::jobs_table::ColumnSet;
-use crate::render::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use crate::render::nodes_table::{nodes_table, refused_workers};
 use crate::render::reservations_table::reservation_line;
 use crate::token_expiry::warn_of_other_tokens;
+use cohabit_documents::nodes::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 
 pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;

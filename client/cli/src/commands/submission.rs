@@ -5,11 +5,11 @@ use std::io::{self, IsTerminal};
 use cohabit_client::types::{Bytes, Dependency, Entrypoint, JobInput, JobSpec, counted};
 use cohabit_client::{Client, CodeFolder, CodeUpload, JobHandle, Submission};
 use cohabit_console::{CommandError, output};
+use cohabit_job_arguments::{SubmitContext, specify};
 
 use super::snapshot::{check_program, scan_code};
 use super::terminal::terminal_variables;
 use crate::arguments::SubmissionArguments;
-use crate::job_spec::{SubmitContext, specify};
 use crate::script::Script;
 use crate::values::DependencyArgument;
 
@@ -82,7 +82,12 @@ pub(super) async fn prepare_as(
             ));
         }
     }
-    let described = specify(&arguments.job, arguments.command, script, &SubmitContext::current()?)?;
+    let described = specify(
+        &arguments.job,
+        arguments.command,
+        script.map(Script::into_text),
+        &SubmitContext::current()?,
+    )?;
     let code = scan_code(&arguments.connection, arguments.job.snapshot, &described.workdir).await?;
     let described = match &code {
         Some(code) => with_code(described, code)?,

@@ -9,8 +9,8 @@ use super::{dry_run, submission};
 use crate::arguments::{OutputFormat, SubmitArguments};
 use crate::endpoint::connect;
 use crate::process::exit_code;
-use crate::render::documents::SubmittedJobDocument;
 use crate::script::Script;
+use cohabit_documents::jobs::SubmittedJobDocument;
 
 pub(super) async fn submit(
     arguments: SubmitArguments,

@@ -19,8 +19,8 @@ use crate::arguments::{
 };
 use crate::clock::now;
 use crate::endpoint::connect;
-use crate::render::documents::{TokenDocument, TokenListDocument};
 use crate::render::local_time;
+use crate::render::token_documents::{TokenDocument, TokenListDocument};
 use crate::render::tokens_table::tokens_table;
 
 pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, CommandError> {

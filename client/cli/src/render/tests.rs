@@ -2,20 +2,19 @@
 
 use cohabit_client::types::{JobPrediction, JobRecord, JobState};
 use cohabit_console::{Colour, Screen, with_schema};
+use cohabit_documents::jobs::{ChangeDocument, ChangeListDocument, JobDocument, JobListDocument};
+use cohabit_documents::nodes::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::change_results::describe_change_result;
-use super::documents::{
-    ChangeDocument, ChangeListDocument, JobDocument, JobListDocument, TokenDocument, TokenListDocument,
-};
 use super::expected_times::eta;
 use super::hostile_text::assert_printable;
 use super::job_sheet::job_sheet;
 use super::jobs_table::{ColumnSet, jobs_table};
-use super::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use super::nodes_table::{nodes_table, refused_workers};
 use super::samples::{array, at, failed, nodes, pending, refused, running, tokens};
+use super::token_documents::{TokenDocument, TokenListDocument};
 use super::tokens_table::tokens_table;
 
 const PIPE: Screen = Screen { width: None, colour: Colour::None };

@@ -3,7 +3,7 @@
 use cohabit_client::types::{DeviceId, JobId, JobRecord, UsageRecord};
 use serde::Serialize;
 
-use super::documents::JobDocument;
+use cohabit_documents::jobs::JobDocument;
 
 /// A job as `show` describes it.
 #[derive(Debug, Serialize)]

@@ -9,8 +9,8 @@ use cohabit_client::types::{
 };
 use serde::Serialize;
 
-use crate::render::documents::{HostShareDocument, PredictionDocument};
 use crate::render::rfc3339;
+use cohabit_documents::jobs::{HostShareDocument, PredictionDocument};
 
 /// The job that would be submitted and the decision on it.
 #[derive(Debug, Serialize)]

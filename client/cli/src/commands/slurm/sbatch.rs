@@ -15,7 +15,7 @@ use crate::endpoint::connect;
 use crate::process::exit_code;
 use crate::script::{MAX_SCRIPT_BYTES, Script};
 use crate::slurm::{SlurmRequest, SubmissionOption};
-use crate::usage_message::usage_message;
+use cohabit_console::usage_message;
 
 /// A script that has no name of its own.
 const STANDARD_INPUT: &str = "sbatch";

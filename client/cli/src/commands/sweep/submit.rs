@@ -13,9 +13,9 @@ use crate::arguments::{JobArguments, SweepSubmitArguments};
 use crate::clock::now;
 use crate::commands::{dry_run, submission};
 use crate::endpoint::{connect, connect_to_wait};
-use crate::render::documents::SubmittedJobDocument;
 use crate::script::Script;
 use crate::sweep::{SweepFile, SweepParameters, SweepPlan, check_placeholders, sweep_request};
+use cohabit_documents::jobs::SubmittedJobDocument;
 
 /// The most commands that a dry run shows.
 const SHOWN_COMMANDS: usize = 5;

@@ -2,7 +2,6 @@
 
 mod attempt_series;
 mod csv_text;
-mod document;
 mod plot;
 mod summary;
 #[cfg(test)]
@@ -10,6 +9,5 @@ mod tests;
 
 pub(crate) use self::attempt_series::{AttemptSeries, names};
 pub(crate) use self::csv_text::csv;
-pub(crate) use self::document::MetricsDocument;
 pub(crate) use self::plot::plot;
 pub(crate) use self::summary::summary;

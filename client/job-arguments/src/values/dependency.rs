@@ -6,15 +6,15 @@ use cohabit_client::types::{DependencyKind, JobRef};
 
 /// A dependency as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DependencyArgument {
+pub struct DependencyArgument {
     /// The job.
-    pub(crate) job: JobRef,
+    pub job: JobRef,
     /// How the job has to end.
-    pub(crate) when: DependencyKind,
+    pub when: DependencyKind,
 }
 
 /// Parses `12`, `afterok:12`, `afterany:last`, `afternotok:12.5`.
-pub(crate) fn parse_dependency(text: &str) -> Result<DependencyArgument, String> {
+pub fn parse_dependency(text: &str) -> Result<DependencyArgument, String> {
     let (when, job) = match text.split_once(':') {
         None => (DependencyKind::AfterOk, text),
         Some(("afterok", job)) => (DependencyKind::AfterOk, job),

@@ -1,7 +1,7 @@
 //! Errors of clap in one line.
 
 /// The error and its tips, without the heading, the usage and the pointer to --help.
-pub(crate) fn usage_message(error: &clap::Error) -> String {
+pub fn usage_message(error: &clap::Error) -> String {
     let text = error.to_string();
     let body = text.strip_prefix("error: ").unwrap_or(&text);
     let lines = body.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));

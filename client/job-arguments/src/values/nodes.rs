@@ -4,7 +4,7 @@ use cohabit_client::types::Spread;
 
 /// How a job is spread over nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NodeCount {
+pub enum NodeCount {
     /// This many nodes with the same number of devices on each.
     Exactly(u32),
     /// Any nodes, with any number of devices on each.
@@ -13,7 +13,7 @@ pub(crate) enum NodeCount {
 
 impl NodeCount {
     /// The number of nodes; 1 where any will do.
-    pub(crate) const fn count(self) -> u32 {
+    pub const fn count(self) -> u32 {
         match self {
             NodeCount::Exactly(count) => count,
             NodeCount::Any => 1,
@@ -21,7 +21,7 @@ impl NodeCount {
     }
 
     /// How the devices are spread over the nodes.
-    pub(crate) const fn spread(self) -> Spread {
+    pub const fn spread(self) -> Spread {
         match self {
             NodeCount::Exactly(_) => Spread::Even,
             NodeCount::Any => Spread::Free,
@@ -30,7 +30,7 @@ impl NodeCount {
 }
 
 /// Parses `2` and `any`.
-pub(crate) fn parse_nodes(text: &str) -> Result<NodeCount, String> {
+pub fn parse_nodes(text: &str) -> Result<NodeCount, String> {
     if text == "any" {
         return Ok(NodeCount::Any);
     }

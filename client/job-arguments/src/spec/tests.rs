@@ -171,10 +171,7 @@ fn a_model_is_read_and_an_error_names_its_line() {
 
 #[test]
 fn a_script_is_copied_as_text() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("train.sh");
-    fs::write(&path, "#!/bin/sh\necho\n").unwrap();
-    let script = Script::at(&path).unwrap();
+    let script = Some("#!/bin/sh\necho\n".to_owned());
     let spec = specify(&JobArguments::default(), vec!["./train.sh".into()], script, &here(&[])).unwrap();
     let Entrypoint::Command(command) = spec.entrypoint else { panic!("a command was described") };
     assert_eq!(command.script.as_deref(), Some("#!/bin/sh\necho\n"));

@@ -1,16 +1,14 @@
-//! Metrics as a document.
+//! The document of the metrics of jobs over their steps.
 
 use std::collections::BTreeMap;
 
-use cohabit_client::types::{JobId, MetricRow, MetricValue};
+use cohabit_client::types::{JobId, MetricRow, MetricSeries, MetricValue, RankId};
+use cohabit_console::records::rfc3339;
 use serde::Serialize;
-
-use super::AttemptSeries;
-use crate::render::rfc3339;
 
 /// `{"series": [{"job", "attempt", "rank", "thinning", "reports": [{"step", "time", "metrics"}]}]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct MetricsDocument {
+pub struct MetricsDocument {
     series: Vec<SeriesDocument>,
 }
 
@@ -31,14 +29,15 @@ struct ReportDocument {
     metrics: BTreeMap<String, MetricValue>,
 }
 
-impl From<&[AttemptSeries]> for MetricsDocument {
-    fn from(all: &[AttemptSeries]) -> MetricsDocument {
-        MetricsDocument { series: all.iter().map(SeriesDocument::from).collect() }
+impl MetricsDocument {
+    /// Of these ranks of attempts.
+    pub fn new<'a>(series: impl IntoIterator<Item = (RankId, &'a MetricSeries)>) -> MetricsDocument {
+        MetricsDocument { series: series.into_iter().map(SeriesDocument::from).collect() }
     }
 }
 
-impl From<&AttemptSeries> for SeriesDocument {
-    fn from(AttemptSeries { rank, series }: &AttemptSeries) -> SeriesDocument {
+impl From<(RankId, &MetricSeries)> for SeriesDocument {
+    fn from((rank, series): (RankId, &MetricSeries)) -> SeriesDocument {
         let report = |row: &MetricRow| ReportDocument {
             step: row.step,
             time: rfc3339(row.at),

@@ -3,7 +3,7 @@
 use cohabit_client::types::{GpuRequest, Share};
 
 /// Parses `0`, `4`, `0.5`: whole devices, or a share of one in thousandths.
-pub(crate) fn parse_gpus(text: &str) -> Result<GpuRequest, String> {
+pub fn parse_gpus(text: &str) -> Result<GpuRequest, String> {
     let thousandths = thousandths(text).ok_or_else(|| {
         format!("'{text}' is not a number of GPUs: write whole GPUs (1, 4), a share of one (0.5) or none (0)")
     })?;
@@ -18,7 +18,7 @@ pub(crate) fn parse_gpus(text: &str) -> Result<GpuRequest, String> {
 }
 
 /// Divides `total` evenly among `nodes`; without a total, each node gets one device.
-pub(crate) fn divide_among_nodes(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
+pub fn divide_among_nodes(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
     match total {
         None => Ok(GpuRequest::Whole(1)),
         Some(GpuRequest::Part(share)) if nodes > 1 => Err(format!(

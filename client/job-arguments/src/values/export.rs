@@ -4,15 +4,15 @@ use super::variable::{EnvArgument, parse_variable};
 
 /// Which variables are copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ExportArgument {
-    pub(crate) base: ExportBase,
+pub struct ExportArgument {
+    pub base: ExportBase,
     /// Variables on top of them. One that is copied and not set is left out, as in Slurm.
-    pub(crate) variables: Vec<EnvArgument>,
+    pub variables: Vec<EnvArgument>,
 }
 
 /// What is copied besides the named variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ExportBase {
+pub enum ExportBase {
     /// The whole environment.
     All,
     /// Nothing, not even the search path.
@@ -20,7 +20,7 @@ pub(crate) enum ExportBase {
 }
 
 /// Parses `ALL`, `NONE`, `A,B=1`, `ALL,A='x,y'`.
-pub(crate) fn parse_export(text: &str) -> Result<ExportArgument, String> {
+pub fn parse_export(text: &str) -> Result<ExportArgument, String> {
     let mut export = ExportArgument { base: ExportBase::Nothing, variables: Vec::new() };
     for item in items(text) {
         match item.as_str() {

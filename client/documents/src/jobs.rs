@@ -1,30 +1,25 @@
-//! Documents for scripts: `"schema": 1`, times in RFC 3339 UTC, durations in seconds, sizes in bytes.
-//!
-//! The documents are stable: they are separate types, so that the protocol can change without changing them.
+//! Documents of jobs, and of what was done to them.
 
 use std::collections::BTreeMap;
 
-use cohabit_client::Explanation;
 use cohabit_client::types::{
     AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, HostShare, IdleRecord, JobChange,
-    JobEvent, JobId, JobPrediction, JobRecord, JobState, MetricValue, NodeState, Outcome, Progress,
-    RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord, entry_parameters,
+    JobId, JobPrediction, JobRecord, JobState, MetricValue, Outcome, Progress, RankRecord, ReasonCode, Share,
+    Slowdown, Span, StopReason, entry_parameters,
 };
+use cohabit_console::records::rfc3339;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::error_output::ErrorOutputDocument;
-use super::rfc3339;
-
 /// `{"jobs": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct JobListDocument {
-    pub(crate) jobs: Vec<JobDocument>,
+pub struct JobListDocument {
+    pub jobs: Vec<JobDocument>,
 }
 
 /// A job.
 #[derive(Debug, Serialize)]
-pub(crate) struct JobDocument {
+pub struct JobDocument {
     id: JobId,
     name: String,
     user: String,
@@ -94,7 +89,7 @@ struct IdleDocument {
 
 /// Cores and host memory on one node.
 #[derive(Debug, Serialize)]
-pub(crate) struct HostShareDocument {
+pub struct HostShareDocument {
     cpus: u32,
     memory: u64,
 }
@@ -118,7 +113,7 @@ struct RankDocument {
 
 /// The prediction for a job.
 #[derive(Debug, Serialize)]
-pub(crate) struct PredictionDocument {
+pub struct PredictionDocument {
     iterations: Option<u64>,
     runtime_s: Option<f64>,
     runtime_between_s: Option<[f64; 2]>,
@@ -310,20 +305,20 @@ impl From<&Progress> for ProgressDocument {
 
 /// `{"id", "members"}`: a submitted job.
 #[derive(Debug, Serialize)]
-pub(crate) struct SubmittedJobDocument {
-    pub(crate) id: JobId,
-    pub(crate) members: u64,
+pub struct SubmittedJobDocument {
+    pub id: JobId,
+    pub members: u64,
 }
 
 /// `{"changes": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct ChangeListDocument {
-    pub(crate) changes: Vec<ChangeDocument>,
+pub struct ChangeListDocument {
+    pub changes: Vec<ChangeDocument>,
 }
 
 /// The result of a change to one job.
 #[derive(Debug, Serialize)]
-pub(crate) struct ChangeDocument {
+pub struct ChangeDocument {
     id: JobId,
     change: JobChange,
     #[serde(rename = "verdict")]
@@ -332,125 +327,12 @@ pub(crate) struct ChangeDocument {
 }
 
 impl ChangeDocument {
-    pub(crate) fn new(change: JobChange, id: JobId, result: &ChangeResult) -> ChangeDocument {
+    pub fn new(change: JobChange, id: JobId, result: &ChangeResult) -> ChangeDocument {
         let (word, message) = match result {
             ChangeResult::Done => ("done", None),
             ChangeResult::Already => ("already", None),
             ChangeResult::Refused(refusal) => ("refused", Some(refusal.message.clone())),
         };
         ChangeDocument { id, change, result: word, message }
-    }
-}
-
-/// `{"id", "sentences", "story"}`, and where there is any `waiting` and `stderr`.
-#[derive(Debug, Serialize)]
-pub(crate) struct ExplanationDocument {
-    id: JobId,
-    sentences: Vec<String>,
-    #[serde(rename = "story")]
-    history: Vec<JobEventDocument>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<WaitsDocument>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stderr: Option<ErrorOutputDocument>,
-}
-
-/// What waits of an application.
-#[derive(Debug, Serialize)]
-pub(crate) struct WaitsDocument {
-    pub(crate) jobs: Vec<WaitingJobDocument>,
-    pub(crate) actors: Vec<WaitingActorDocument>,
-    pub(crate) nodes: Vec<SilentNodeDocument>,
-    /// Why the coordinator could not be asked for actors.
-    pub(crate) problem: Option<String>,
-}
-
-/// A child job that waits.
-#[derive(Debug, Serialize)]
-pub(crate) struct WaitingJobDocument {
-    pub(crate) id: JobId,
-    pub(crate) name: String,
-    pub(crate) reason: String,
-}
-
-/// A node of which nothing is heard, with the parts of the application that are, or were, there.
-#[derive(Debug, Serialize)]
-pub(crate) struct SilentNodeDocument {
-    pub(crate) name: String,
-    pub(crate) state: NodeState,
-    pub(crate) since: String,
-    pub(crate) processes: Vec<PlacedProcessDocument>,
-}
-
-/// A process of an application on a node.
-#[derive(Debug, Serialize)]
-pub(crate) struct PlacedProcessDocument {
-    pub(crate) job: JobId,
-    pub(crate) rank: u32,
-    pub(crate) role: String,
-    pub(crate) name: String,
-}
-
-/// An actor that waits for GPUs of its application, or for a node of which nothing is heard.
-#[derive(Debug, Serialize)]
-pub(crate) struct WaitingActorDocument {
-    pub(crate) id: u64,
-    pub(crate) name: String,
-    pub(crate) reason: String,
-}
-
-#[derive(Debug, Serialize)]
-struct JobEventDocument {
-    at: String,
-    text: String,
-}
-
-impl ExplanationDocument {
-    /// `waiting` is what waits of the application, if it is one; `stderr` is what the job printed last, if it
-    /// has failed.
-    pub(crate) fn new(
-        id: JobId,
-        explanation: Explanation,
-        waiting: Option<WaitsDocument>,
-        stderr: Option<ErrorOutputDocument>,
-    ) -> ExplanationDocument {
-        let document = |event: &JobEvent| JobEventDocument { at: rfc3339(event.at), text: event.to_string() };
-        ExplanationDocument {
-            id,
-            sentences: explanation.sentences,
-            history: explanation.history.iter().map(document).collect(),
-            waiting,
-            stderr,
-        }
-    }
-}
-
-/// `{"tokens": […]}`
-#[derive(Debug, Serialize)]
-pub(crate) struct TokenListDocument {
-    pub(crate) tokens: Vec<TokenDocument>,
-}
-
-/// A token without its secret.
-#[derive(Debug, Serialize)]
-pub(crate) struct TokenDocument {
-    name: String,
-    role: String,
-    account: Option<String>,
-    node: Option<String>,
-    created_at: String,
-    expires_at: Option<String>,
-}
-
-impl From<&TokenRecord> for TokenDocument {
-    fn from(token: &TokenRecord) -> TokenDocument {
-        TokenDocument {
-            name: token.name.clone(),
-            role: token.role.to_string(),
-            account: token.runs_as().map(str::to_owned),
-            node: token.node.clone(),
-            created_at: rfc3339(token.created_at),
-            expires_at: token.expires_at.map(rfc3339),
-        }
     }
 }

@@ -9,7 +9,7 @@ use jiff::{Timestamp, ToSpan as _, Zoned};
 
 /// A begin time as written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum BeginTime {
+pub enum BeginTime {
     /// A point in time with its offset: `2026-11-22T08:00:00Z`.
     At(Timestamp),
     /// A date and time in the submitter's time zone: `2026-11-22T08:00`.
@@ -21,7 +21,7 @@ pub(crate) enum BeginTime {
 }
 
 /// Parses a begin time.
-pub(crate) fn parse_begin(text: &str) -> Result<BeginTime, String> {
+pub fn parse_begin(text: &str) -> Result<BeginTime, String> {
     if let Some(later) = text.strip_prefix("now") {
         return match later.strip_prefix('+') {
             Some(length) => parse_duration(length).map(BeginTime::After),
@@ -41,7 +41,7 @@ fn refusal(text: &str) -> String {
 
 impl BeginTime {
     /// The point in time, for a value that was written at `now`.
-    pub(crate) fn resolve(self, now: &Zoned) -> Result<Time, String> {
+    pub fn resolve(self, now: &Zoned) -> Result<Time, String> {
         let unclear = |error: jiff::Error| format!("cannot compute the start time: {error}");
         let at = match self {
             BeginTime::After(length) => return Ok(time_of(now.timestamp()) + length),

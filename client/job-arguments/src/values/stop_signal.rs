@@ -7,7 +7,7 @@ use cohabit_console::duration::parse_duration;
 const DEFAULT_WARNING: Span = Span::from_secs(60);
 
 /// Parses `SIGUSR1@60s` or `USR1`.
-pub(crate) fn parse_stop_signal(text: &str) -> Result<WarningSignal, String> {
+pub fn parse_stop_signal(text: &str) -> Result<WarningSignal, String> {
     let (name, before) = match text.split_once('@') {
         Some((name, before)) => (name, parse_duration(before)?),
         None => (text, DEFAULT_WARNING),

@@ -20,7 +20,6 @@ use nix::unistd::gethostname;
 
 use crate::arguments::JobArguments;
 use crate::array_file;
-use crate::script::Script;
 use crate::values::{EnvArgument, ExportBase, NodeCount, divide_among_nodes};
 
 /// Environment variables that a job inherits from its submitter, so that it finds the same programs and uses
@@ -40,7 +39,7 @@ const INHERITED_VARIABLES: [&str; 8] = [
 const NEVER_EXPORTED: [&str; 3] = ["COHABIT_", "SLURM_", "SLURMD_"];
 
 /// The directory, environment, host and time of a submission.
-pub(crate) struct SubmitContext {
+pub struct SubmitContext {
     folder: PathBuf,
     variables: BTreeMap<OsString, OsString>,
     host: String,
@@ -49,7 +48,7 @@ pub(crate) struct SubmitContext {
 
 impl SubmitContext {
     /// The context of this process.
-    pub(crate) fn current() -> Result<SubmitContext, CommandError> {
+    pub fn current() -> Result<SubmitContext, CommandError> {
         let folder = env::current_dir().map_err(|error| {
             CommandError::invalid(format!(
                 "the current directory is not available ({error}): change to another one or give --workdir"
@@ -98,11 +97,11 @@ impl SubmitContext {
     }
 }
 
-/// Builds the specification.
-pub(crate) fn specify(
+/// Builds the specification; `script` is the text of a script that the command runs.
+pub fn specify(
     job: &JobArguments,
     command: Vec<String>,
-    script: Option<Script>,
+    script: Option<String>,
     context: &SubmitContext,
 ) -> Result<JobSpec, CommandError> {
     let plain = JobSpec::command(command.clone(), context.workdir(job)?);
@@ -113,7 +112,7 @@ pub(crate) fn specify(
     let output = output_files(job, &plain.workdir, context)?;
     Ok(JobSpec {
         name: job.name.clone().unwrap_or(plain.name),
-        entrypoint: Entrypoint::Command(Command { argv: command, script: script.map(Script::into_text) }),
+        entrypoint: Entrypoint::Command(Command { argv: command, script }),
         demand: demand(job)?,
         launch: launch(job)?,
         workdir: plain.workdir,

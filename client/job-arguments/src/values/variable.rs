@@ -2,7 +2,7 @@
 
 /// An environment variable as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EnvArgument {
+pub enum EnvArgument {
     /// `NAME=VALUE`.
     Set(String, String),
     /// `NAME`: with the value that it has in the submitter's environment.
@@ -10,7 +10,7 @@ pub(crate) enum EnvArgument {
 }
 
 /// Parses `NAME=VALUE` or `NAME`.
-pub(crate) fn parse_variable(text: &str) -> Result<EnvArgument, String> {
+pub fn parse_variable(text: &str) -> Result<EnvArgument, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),

@@ -8,11 +8,11 @@ use cohabit_settings::closest_name;
 
 /// The requests of one `--notify`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotifyArgument(pub(crate) Vec<NotifyRequest>);
+pub struct NotifyArgument(pub(crate) Vec<NotifyRequest>);
 
 /// `end,fail,stall@mail`: an event without a channel has that of the next one that has one. A value of the
 /// same flag that comes before a comma belongs to it, so the whole list is one value.
-pub(crate) fn parse_notify(text: &str) -> Result<NotifyArgument, String> {
+pub fn parse_notify(text: &str) -> Result<NotifyArgument, String> {
     let (mut requests, mut waiting) = (Vec::new(), 0);
     for word in text.split(',').map(str::trim) {
         let (event, channel) = word.split_once('@').map_or((word, None), |(event, name)| (event, Some(name)));

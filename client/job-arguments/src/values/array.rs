@@ -3,7 +3,7 @@
 use cohabit_client::types::{Array, IndexRange};
 
 /// Parses `1-100%4`, `0-9:3,12`, `7`.
-pub(crate) fn parse_array(text: &str) -> Result<Array, String> {
+pub fn parse_array(text: &str) -> Result<Array, String> {
     let (list, limit) = match text.split_once('%') {
         Some((list, limit)) => (list, Some(number(limit).ok_or_else(|| refusal(text))?)),
         None => (text, None),

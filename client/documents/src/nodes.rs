@@ -6,23 +6,22 @@ use cohabit_client::types::{
     Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuPeer, GpuProperties, Isolation,
     JobId, Mig, NodeDrain, NodeRecord, PeerPath, RefusedWorker, UserIsolation,
 };
+use cohabit_console::records::rfc3339;
 use serde::Serialize;
-
-use super::rfc3339;
 
 /// `{"head_problems": […], "nodes": […], "refused_workers": […]}`
 #[derive(Debug, Serialize)]
-pub(crate) struct NodeListDocument {
+pub struct NodeListDocument {
     /// What keeps the head from accepting changes.
-    pub(crate) head_problems: Vec<String>,
-    pub(crate) nodes: Vec<NodeDocument>,
+    pub head_problems: Vec<String>,
+    pub nodes: Vec<NodeDocument>,
     /// Only admins see them.
-    pub(crate) refused_workers: Option<Vec<RefusedWorkerDocument>>,
+    pub refused_workers: Option<Vec<RefusedWorkerDocument>>,
 }
 
 /// Another worker than its own wanted to act as a node.
 #[derive(Debug, Serialize)]
-pub(crate) struct RefusedWorkerDocument {
+pub struct RefusedWorkerDocument {
     node: String,
     address: String,
     at: String,
@@ -43,7 +42,7 @@ impl From<&RefusedWorker> for RefusedWorkerDocument {
 
 /// A node.
 #[derive(Debug, Serialize)]
-pub(crate) struct NodeDocument {
+pub struct NodeDocument {
     id: String,
     name: String,
     state: &'static str,

@@ -7,27 +7,27 @@ use cohabit_client::types::Bytes;
 
 /// An amount, or the least and the most of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AmountRange<T> {
+pub struct AmountRange<T> {
     /// The least.
-    pub(crate) least: T,
+    pub least: T,
     /// The most, where a range was written.
-    pub(crate) most: Option<T>,
+    pub most: Option<T>,
 }
 
 /// Parses `4` or `2..12`.
-pub(crate) fn parse_cores(text: &str) -> Result<AmountRange<u32>, String> {
+pub fn parse_cores(text: &str) -> Result<AmountRange<u32>, String> {
     parse(text, "a number of cores (4) or a range of them (2..12)", |amount| {
         amount.parse().map_err(|_| format!("'{amount}' is not a number of cores"))
     })
 }
 
 /// Parses `64G` or `20G..125G`.
-pub(crate) fn parse_memory(text: &str) -> Result<AmountRange<Bytes>, String> {
+pub fn parse_memory(text: &str) -> Result<AmountRange<Bytes>, String> {
     parse(text, "an amount of memory (64G) or a range of it (20G..125G)", parse_memory_amount)
 }
 
 /// Parses `64G`. Fewer bytes than any program needs were meant as another unit.
-pub(crate) fn parse_memory_amount(text: &str) -> Result<Bytes, String> {
+pub fn parse_memory_amount(text: &str) -> Result<Bytes, String> {
     let amount = Bytes::from_str(text).map_err(|error| error.to_string())?;
     match amount.0 {
         1..LEAST_MEMORY => Err(format!("{text} is {amount}: write a unit, such as {text}M or {text}G")),

@@ -1,0 +1,261 @@
+//! The client of a cluster: each method of [`Client`] that Python needs, as a call or a stream.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cohabit_client::types::{
+    Bytes, Filter, FollowMode, JobChange, JobId, JobRecord, JobRef, JobState, LogPosition, Time,
+};
+use cohabit_client::{Client, ConnectOptions, LogOptions};
+use cohabit_console::CommandError;
+use cohabit_documents::explanation::ExplanationDocument;
+use cohabit_documents::jobs::{ChangeDocument, ChangeListDocument, JobDocument, JobListDocument};
+use cohabit_documents::nodes::NodeDocument;
+use cohabit_settings::{RawSettings, SettingKey, Settings};
+use futures::stream::{StreamExt, TryStreamExt};
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::errors::exception;
+use crate::reading::{self, metrics_of};
+use crate::stream::Stream;
+use crate::submission;
+
+/// How long calls try to reach a head that is gone: longer than a restart for an upgrade takes.
+const HEAD_ABSENCE: Duration = Duration::from_secs(60);
+
+/// A client. It connects with its first call; the link is opened again when it breaks.
+#[pyclass(frozen, name = "Client", module = "cohabit._native")]
+pub(crate) struct NativeClient {
+    client: Client,
+    settings: Arc<Settings>,
+}
+
+/// Who this client is to the head.
+#[derive(Debug, Serialize)]
+struct IdentityDocument {
+    head: String,
+    user: String,
+    role: String,
+}
+
+#[pymethods]
+impl NativeClient {
+    /// A client of the head that these flags name, or else variables and configuration files.
+    #[new]
+    #[pyo3(signature = (head=None, token_file=None, state=None))]
+    fn new(
+        head: Option<String>,
+        token_file: Option<String>,
+        state: Option<String>,
+    ) -> PyResult<NativeClient> {
+        let mut flags = RawSettings::new();
+        flags.extend(head.map(|head| (SettingKey::Head, head)));
+        flags.extend(token_file.map(|file| (SettingKey::TokenFile, file)));
+        flags.extend(state.map(|directory| (SettingKey::State, directory)));
+        let settings = Settings::with_flags(flags).map_err(|error| exception(error.into()))?;
+        let options = ConnectOptions::from_settings(&settings).map_err(|error| exception(error.into()))?;
+        let client = Client::disconnected(options).with_retry_timeout(HEAD_ABSENCE);
+        Ok(NativeClient { client, settings: Arc::new(settings) })
+    }
+
+    /// Who this client is to the head: the first thing to ask, since it fails at once where no head answers.
+    fn identity(&self) -> Call {
+        self.call(|client| async move {
+            // A head that was never reached is not waited for.
+            let by = client.clone().with_retry_timeout(Duration::ZERO).accepted().await?.by;
+            Answer::document(&IdentityDocument {
+                head: client.head().to_owned(),
+                user: by.user,
+                role: by.role.to_string(),
+            })
+        })
+    }
+
+    /// Submits the job that these flags and this command describe.
+    fn submit(&self, arguments: Vec<String>) -> Call {
+        let settings = Arc::clone(&self.settings);
+        self.call(|client| async move { submission::submit(&client, &settings, arguments).await })
+    }
+
+    /// The records of jobs.
+    fn show(&self, references: Vec<String>) -> Call {
+        self.call(|client| async move {
+            let jobs = resolve(&client, &references).await?;
+            job_list(client.show(&jobs).await?)
+        })
+    }
+
+    /// The records of the jobs that pass a filter, without attempts.
+    #[pyo3(signature = (states, user, name, ended_after, limit))]
+    fn list(
+        &self,
+        states: Vec<String>,
+        user: Option<String>,
+        name: Option<String>,
+        ended_after: Option<f64>,
+        limit: u32,
+    ) -> Call {
+        self.call(move |client| async move {
+            let states = states.iter().map(|state| parse_state(state)).collect::<Result<_, _>>()?;
+            let ended_after = ended_after.map(|at| Time::from_micros((at.max(0.0) * 1e6) as u64));
+            let filter = Filter { states, user, name, ended_after, limit, ..Filter::default() };
+            job_list(client.list_all(filter).await?)
+        })
+    }
+
+    /// The records of the members of an array, without attempts.
+    fn members(&self, reference: String) -> Call {
+        self.call(|client| async move {
+            let job = resolve_one(&client, &reference).await?;
+            job_list(client.job(job).members().try_collect().await?)
+        })
+    }
+
+    /// Waits for the end of jobs; their last records.
+    fn wait(&self, references: Vec<String>) -> Call {
+        self.call(|client| async move {
+            let jobs = resolve(&client, &references).await?;
+            job_list(client.wait(&jobs).await?)
+        })
+    }
+
+    /// A job's record now and after each change.
+    fn watch(&self, reference: String) -> Stream {
+        self.stream(reference, |client, job| {
+            client.watch(job).map(|record| Answer::document(&JobDocument::from(&record?))).boxed()
+        })
+    }
+
+    /// The output of one rank: pairs of a stream's name and bytes.
+    #[pyo3(signature = (reference, rank, attempt, tail, follow))]
+    fn logs(
+        &self,
+        reference: String,
+        rank: u32,
+        attempt: Option<u32>,
+        tail: Option<u64>,
+        follow: bool,
+    ) -> Stream {
+        let from = tail.map_or(LogPosition::Start, LogPosition::Tail);
+        let at_end = if follow { FollowMode::Wait } else { FollowMode::Return };
+        let options = LogOptions { rank, attempt, from, at_end };
+        self.stream(reference, move |client, job| {
+            let printed = client.logs(job, options);
+            printed
+                .map(|record| record.map(|it| Answer::Output(it.stream, it.bytes)).map_err(Into::into))
+                .boxed()
+        })
+    }
+
+    /// The metrics of rank 0 of a job, or of all members of an array, over the steps of each attempt.
+    fn metrics(&self, reference: String) -> Call {
+        self.call(|client| async move {
+            let job = resolve_one(&client, &reference).await?;
+            Answer::document(&metrics_of(&client, job).await?)
+        })
+    }
+
+    /// Makes one change to some jobs: cancel, kill, hold, release or requeue.
+    fn change(&self, change: String, references: Vec<String>) -> Call {
+        self.call(|client| async move {
+            let change = parse_change(&change)?;
+            let jobs = resolve(&client, &references).await?;
+            let results = client.change(change, &jobs).await?;
+            let changes =
+                results.iter().map(|(job, result)| ChangeDocument::new(change, *job, result)).collect();
+            Answer::document(&ChangeListDocument { changes })
+        })
+    }
+
+    /// Why a job waits, or how it ended.
+    fn explain(&self, reference: String) -> Call {
+        self.call(|client| async move {
+            let job = resolve_one(&client, &reference).await?;
+            Answer::document(&ExplanationDocument::new(job, client.explain(job).await?))
+        })
+    }
+
+    /// The nodes of the cluster.
+    fn nodes(&self) -> Call {
+        self.call(|client| async move {
+            let nodes: Vec<NodeDocument> = client.nodes().await?.iter().map(NodeDocument::from).collect();
+            Answer::document(&nodes)
+        })
+    }
+
+    /// The contents of a file of a job.
+    fn read_file(&self, reference: String, path: String, rank: u32, limit: u64) -> Call {
+        self.call(move |client| async move {
+            let job = resolve_one(&client, &reference).await?;
+            Ok(Answer::Bytes(reading::read_file(&client, job, &path, rank, Bytes(limit)).await?))
+        })
+    }
+}
+
+impl NativeClient {
+    fn call<F>(&self, work: impl FnOnce(Client) -> F) -> Call
+    where
+        F: Future<Output = Result<Answer, CommandError>> + Send + 'static,
+    {
+        Call::new(work(self.client.clone()))
+    }
+
+    /// The answers of a stream about the job that a reference names.
+    fn stream(
+        &self,
+        reference: String,
+        answers: impl FnOnce(Client, JobId) -> futures::stream::BoxStream<'static, Result<Answer, CommandError>>
+        + Send
+        + 'static,
+    ) -> Stream {
+        let client = self.client.clone();
+        let opened = async move {
+            let job = resolve_one(&client, &reference).await?;
+            Ok::<_, CommandError>(answers(client, job))
+        };
+        Stream::new(futures::stream::once(opened).try_flatten().boxed())
+    }
+}
+
+/// The jobs that references name, in their order.
+async fn resolve(client: &Client, references: &[String]) -> Result<Vec<JobId>, CommandError> {
+    let references = references
+        .iter()
+        .map(|text| text.parse::<JobRef>().map_err(|error| CommandError::invalid(error.to_string())))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(client.resolve(&references).await?)
+}
+
+async fn resolve_one(client: &Client, reference: &String) -> Result<JobId, CommandError> {
+    match resolve(client, std::slice::from_ref(reference)).await?.as_slice() {
+        [job] => Ok(*job),
+        jobs => {
+            Err(CommandError::invalid(format!("'{reference}' matches {} jobs: name one of them", jobs.len())))
+        }
+    }
+}
+
+fn job_list(records: Vec<JobRecord>) -> Result<Answer, CommandError> {
+    Answer::document(&JobListDocument { jobs: records.iter().map(JobDocument::from).collect() })
+}
+
+fn parse_change(word: &str) -> Result<JobChange, CommandError> {
+    match word {
+        "cancel" => Ok(JobChange::Cancel),
+        "kill" => Ok(JobChange::Kill),
+        "hold" => Ok(JobChange::Hold),
+        "release" => Ok(JobChange::Release),
+        "requeue" => Ok(JobChange::Requeue),
+        _ => Err(CommandError::invalid(format!(
+            "'{word}' is no change of a job: use cancel, kill, hold, release or requeue"
+        ))),
+    }
+}
+
+fn parse_state(state: &str) -> Result<JobState, CommandError> {
+    state.parse().map_err(|error| CommandError::invalid(format!("{error}")))
+}

@@ -1,0 +1,26 @@
+//! The native half of the Python package `cohabit`: the Rust SDK, for Python.
+//!
+//! What is here speaks in texts: arguments go in as flags of the command line, records come out as the JSON
+//! documents of `--output json`, and errors have the words of the command line. The classes that people use
+//! are in `python/cohabit`. Each operation is a [`Call`](call::Call), for which Python waits in a thread or in
+//! an event loop of asyncio. Start reading with [`client::NativeClient`].
+
+mod answer;
+mod call;
+mod client;
+mod errors;
+mod reading;
+mod stream;
+mod submission;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::call::Call;
+    #[pymodule_export]
+    use crate::client::NativeClient;
+    #[pymodule_export]
+    use crate::stream::Stream;
+}
