@@ -30,12 +30,13 @@ _BLOCK = 1 << 20
 class Trailer:
     """What is known about the state of a checkpoint."""
 
-    def __init__(self, step: int, form: str, size: int, sha256: str, world_size: int) -> None:
-        self.step = step
-        self.form = form
-        self.size = size
-        self.sha256 = sha256
-        self.world_size = world_size
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.sha256 = str(fields.pop("sha256"))
+        self.fields = fields
+        self.step = int(fields["step"])
+        self.form = str(fields["form"])
+        self.size = int(fields["size"])
+        self.world_size = int(fields["world_size"])
 
 
 def write(file: BinaryIO, step: int, state: object, world_size: int) -> None:
@@ -62,14 +63,8 @@ def write(file: BinaryIO, step: int, state: object, world_size: int) -> None:
         if hashing.error is not None:
             raise hashing.error from error
         raise
-    fields = {
-        "step": step,
-        "form": form,
-        "size": hashing.size,
-        "sha256": hashing.digest(),
-        "world_size": world_size,
-    }
-    trailer = json.dumps(fields).encode()
+    fields = {"step": step, "form": form, "size": hashing.size, "world_size": world_size}
+    trailer = json.dumps({**fields, "sha256": _digest(hashing.checksum, fields)}).encode()
     file.write(trailer + len(trailer).to_bytes(8, "little") + MAGIC)
 
 
@@ -83,7 +78,7 @@ def read(path: str, map_location: Any = "cpu") -> tuple[Trailer, Any]:
     """
     with open(path, "rb") as file:
         trailer = _trailer(file)
-        if _sha256(file, trailer.size) != trailer.sha256:
+        if _sha256(file, trailer) != trailer.sha256:
             raise CheckpointDamaged("its checksum is wrong")
         file.seek(0)
         try:
@@ -147,27 +142,31 @@ def _trailer(file: BinaryIO) -> Trailer:
         raise CheckpointDamaged("its description is damaged")
     file.seek(begin)
     try:
-        fields = json.loads(file.read(size))
-        trailer = Trailer(
-            int(fields["step"]), str(fields["form"]), int(fields["size"]), str(fields["sha256"]),
-            int(fields["world_size"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        trailer = Trailer(json.loads(file.read(size)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointDamaged("its description is damaged") from error
     if trailer.size != begin or trailer.form not in ("pickle", "torch"):
         raise CheckpointDamaged("its description is damaged")
     return trailer
 
 
-def _sha256(file: BinaryIO, size: int) -> str:
+def _sha256(file: BinaryIO, trailer: Trailer) -> str:
     file.seek(0)
     checksum = hashlib.sha256()
-    while size > 0:
-        block = file.read(min(_BLOCK, size))
+    left = trailer.size
+    while left > 0:
+        block = file.read(min(_BLOCK, left))
         if not block:
             break
         checksum.update(block)
-        size -= len(block)
+        left -= len(block)
+    return _digest(checksum, trailer.fields)
+
+
+def _digest(of_state: hashlib._Hash, fields: dict[str, Any]) -> str:
+    """The checksum of the state and of what is said about it."""
+    checksum = of_state.copy()
+    checksum.update(json.dumps(fields, sort_keys=True).encode())
     return checksum.hexdigest()
 
 
@@ -176,7 +175,7 @@ class _Hashing(io.RawIOBase):
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._checksum = hashlib.sha256()
+        self.checksum = hashlib.sha256()
         self.size = 0
         self.error: OSError | None = None
 
@@ -190,13 +189,9 @@ class _Hashing(io.RawIOBase):
         except OSError as error:
             self.error = error
             raise
-        self._checksum.update(view)
+        self.checksum.update(view)
         self.size += len(view)
         return len(view)
-
-    def digest(self) -> str:
-        """The SHA-256 of what was written."""
-        return self._checksum.hexdigest()
 
 
 class _Section(io.RawIOBase):
