@@ -86,8 +86,8 @@ def job(
 def worker_init(worker_id: int = 0) -> None:
     """Lets a process for loading data survive the stop of its job, so that the training can take its last step.
 
-    Needed only where such processes are not forked: `DataLoader(..., worker_init_fn=cohabit.worker_init)`. Forked
-    ones do it by themselves. The process ends with the training.
+    Needed only where such processes are not forked, and the loader is not what `Job.track` iterates over:
+    `DataLoader(..., worker_init_fn=cohabit.worker_init)`. The process ends with the training.
     """
     from ._job.signals import leave_to_parent
 

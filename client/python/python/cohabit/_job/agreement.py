@@ -114,11 +114,10 @@ class FileExchange:
     repeats the reader's own token counts: its writer has seen the reader.
     """
 
-    def __init__(self, folder: str, rank: int, world_size: int, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, folder: str, rank: int, world_size: int) -> None:
         self._folder = folder
         self._rank = rank
         self._others = [other for other in range(world_size) if other != rank]
-        self._timeout = timeout
         self._token = secrets.token_hex(8)
         self._seen: dict[str, str] = {}
         self._round = 0
@@ -132,7 +131,7 @@ class FileExchange:
         kept = {last: self._answers[last]} if last in self._answers else {}
         self._answers = {**kept, str(self._round): list(numbers)}
         self._write()
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         answers = [self._wait_for(other, deadline) for other in self._others]
         return [max(column) for column in zip(numbers, *[answer for answer in answers if answer is not None])]
 
@@ -163,7 +162,7 @@ class FileExchange:
                 if answer is not None or fields["has_left"]:
                     return answer
             if time.monotonic() > deadline:
-                raise NoAnswer(f"rank {other} did not come to this step within {self._timeout:.0f} s")
+                raise NoAnswer(f"rank {other} did not come to this step within {TIMEOUT_SECONDS:.0f} s")
             time.sleep(pause)
             pause = min(pause * 1.5, 0.05)
 

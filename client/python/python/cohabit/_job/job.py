@@ -83,6 +83,7 @@ class Job:
         self._bar: Bar | None = None
         self._tracks = 0
         self._step: int | None = None
+        self._loaded_step: int | None = None
         self._total: int | None = None
         self._counts_logs = True
         self._pending: dict[str, Any] = {}
@@ -96,8 +97,8 @@ class Job:
 
     @property
     def step(self) -> int | None:
-        """The latest step that is known: of `track`, `log(step=…)`, `save`, or the loaded checkpoint."""
-        return self._step
+        """The latest step that is known: of `track` or `log`, or before them, that of the loaded checkpoint."""
+        return self._loaded_step if self._step is None else self._step
 
     def track(self, iterable: Iterable[T], total: int | None = None) -> Iterator[T]:
         """Passes on the items of `iterable`, and reports how many there were, how fast, and how long the rest takes.
@@ -116,17 +117,17 @@ class Job:
         position, stride, total = self._steps_of(iterable, total)
         is_outermost = self._tracks == 0
         self._tracks += 1
-        has_left = False
+        has_had_time = False
         received = signals.received
         if is_outermost:
             self._open_track(position, total)
         try:
-            for item in iterable:
+            for item in signals.iterate(iterable) if self.is_active else iterable:
                 if received.stop or received.warnings or self._is_gang:
                     self._pass_boundary()
-                    if has_left:
+                    if self._agreed.stop and (has_had_time or self._is_told):
                         raise Preempted
-                    has_left = self._agreed.stop
+                    has_had_time = self._agreed.stop
                 yield item
                 if is_outermost:
                     position += stride
@@ -268,7 +269,7 @@ class Job:
                 loaded = self._load_of_first(directory, gang, map_location)
             if loaded is None:
                 return default
-            self._step = loaded[0]
+            self._step, self._loaded_step = None, loaded[0]
             self.start = loaded[0] + 1
             return loaded[1]
 
@@ -294,8 +295,6 @@ class Job:
             self._saved_at = self._agreed.clock if self._is_gang else _monotonic()
             if directory is None or os.getpid() != self._pid:
                 return
-            if self._step is None or not self._tracks:
-                self._step = step
             if self.rank == 0 or self._all_ranks:
                 self._saves += 1
                 try:
@@ -355,6 +354,8 @@ class Job:
         self._agreed = Votes()
         self._answered = 0
         self._is_watched = False
+        # Whether the script has been told of the stop, in the body of a loop that it may now leave.
+        self._is_told = False
         self._saves = 0
         self._on_stop: list[Callable[[], object]] = []
         self._opened_at = _monotonic()
@@ -378,6 +379,7 @@ class Job:
         With several ranks it becomes true on all of them at the same step.
         """
         self._ask()
+        self._is_told |= self._agreed.stop
         return self._agreed.stop
 
     def should_checkpoint(self, every: float | str | timedelta | None = None) -> bool:
@@ -404,6 +406,7 @@ class Job:
         if events > self._answered or now - self._saved_at >= span:
             self._answered = events
             self._saved_at = now
+            self._is_told |= self._agreed.stop
             return True
         return False
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from _thread import get_ident
 
 from ..errors import Preempted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from types import FrameType
-    from typing import Callable, Union
+    from typing import Any, Callable, TypeVar, Union
 
+    T = TypeVar("T")
     Handler = Union[Callable[[int, "FrameType | None"], object], int, None]
 
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
@@ -39,6 +42,8 @@ received = Received()
 at_stop: Callable[[], None] | None = None
 
 _earlier: dict[int, Handler] = {}
+# The blocked signals of a thread that is forking, by its id.
+_masks: dict[int, set[int]] = {}
 _forks_are_watched = False
 
 
@@ -68,11 +73,33 @@ def stop_listening() -> None:
         signal.signal(STOP, _restorable(_earlier.pop(STOP, signal.SIG_DFL)))
 
 
+def iterate(items: Iterable[T]) -> Iterator[T]:
+    """`iter`, where processes that load data for PyTorch, and the helpers of `multiprocessing` that they need, are born
+    deaf to the signals of a stop. Forked ones are so anyway; others inherit which signals are blocked."""
+    is_loader = any(base.__module__.startswith("torch.utils.data.") for base in type(items).__mro__)
+    if not is_loader or not getattr(items, "num_workers", 0) or not _is_main_thread():
+        return iter(items)
+    import multiprocessing
+    from multiprocessing import resource_tracker
+
+    context: Any = getattr(items, "multiprocessing_context", None) or multiprocessing
+    if context.get_start_method() == "fork":
+        return iter(items)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*WARNINGS, STOP))
+    try:
+        resource_tracker.ensure_running()
+        # That has unblocked SIGTERM.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*WARNINGS, STOP))
+        return iter(items)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def leave_to_parent() -> None:
     """Makes this process deaf to the signals of a stop, which reach the whole process group: its parent decides."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, [STOP])
+    # A mask would only be that of this thread, and packages have started others.
     if _is_main_thread():
-        for number in WARNINGS:
+        for number in (*WARNINGS, STOP):
             signal.signal(number, signal.SIG_IGN)
 
 
@@ -86,7 +113,9 @@ def _install(number: int) -> None:
     signal.signal(number, _handle)
     if not _forks_are_watched:
         _forks_are_watched = True
-        os.register_at_fork(after_in_child=_after_fork)
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+        )
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -104,7 +133,16 @@ def _handle(number: int, frame: FrameType | None) -> None:
         raise Preempted
 
 
-def _after_fork() -> None:
+def _before_fork() -> None:
+    """Between the fork and the return of SIGTERM's earlier handler, a child would lose the signal."""
+    _masks[get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, [STOP])
+
+
+def _after_fork_in_parent() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop(get_ident(), ()))
+
+
+def _after_fork_in_child() -> None:
     """A child that nobody told to save must end when it is told to: `Process.terminate()` sends SIGTERM.
 
     Except for processes that load data for PyTorch. SIGTERM reaches the whole group, and a training whose loaders die
@@ -114,8 +152,10 @@ def _after_fork() -> None:
     at_stop = None
     if signal.getsignal(STOP) is _handle:
         signal.signal(STOP, _restorable(_earlier.get(STOP, signal.SIG_DFL)))
-    if _is_forked_by("torch.utils.data."):
-        signal.pthread_sigmask(signal.SIG_BLOCK, [STOP])
+    mask = _masks.pop(get_ident(), set())
+    _masks.clear()
+    if not _is_forked_by("torch.utils.data."):
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _is_forked_by(package: str) -> bool:
