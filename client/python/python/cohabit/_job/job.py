@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Callable, TypeVar
 
+    from .checkpoint_file import Trailer
     from .checkpoints import Saved
 
     T = TypeVar("T")
@@ -89,6 +90,8 @@ class Job:
         self._pending: dict[str, Any] = {}
         self._pending_step: int | None = None
         self._shown: dict[str, float] = {}
+        # Called with each step and its metrics, for integrations.
+        self._listeners: list[Callable[[int | None, dict[str, Any]], None]] = []
         self._written: tuple[int | None, int | None] = (None, None)
         path = self._environment.progress
         if self.is_active and path is not None and self.rank == 0:
@@ -141,7 +144,15 @@ class Job:
             if is_outermost:
                 self._close_track()
 
-    def log(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **values: Any) -> None:
+    def log(
+        self,
+        metrics: Mapping[str, Any] | None = None,
+        /,
+        *,
+        step: int | None = None,
+        total: int | None = None,
+        **values: Any,
+    ) -> None:
         """Reports metrics: `job.log(loss=0.41, lr=1e-3)`, or `job.log({"eval/loss": 0.39}, step=120)`.
 
         Values are numbers, also NaN and infinite ones, or tensors and arrays with one element. At most ten reports a
@@ -152,6 +163,7 @@ class Job:
             metrics: Metrics whose names are not Python names.
             step: The step that they belong to. Default: the step of `track`; without `track` and without any step
                 given before, each call counts as one step.
+            total: The number of steps of the whole training, where there is no `track`.
             values: The metrics by name.
 
         Raises:
@@ -166,20 +178,25 @@ class Job:
             if type(value) not in plain:
                 values = metric.check(values)
                 break
-        if not self._tracks or step is not None or "total" in values:
-            self._count(step, values)
+        if not self._tracks or step is not None:
+            self._count(step, total)
         if self._pending:
             self._pending.update(values)
         else:
             self._pending = values
         self._pending_step = self._step
+        for listener in self._listeners:
+            listener(self._step, values)
         if _monotonic() >= self._report_at:
             self._report()
 
-    def _count(self, step: int | None, values: dict[str, Any]) -> None:
+    def flush(self) -> None:
+        """Writes what is pending now."""
+        self._report()
+
+    def _count(self, step: int | None, total: int | None) -> None:
         """Takes the step of a call of `log` outside of `track`, or with a step."""
-        if "total" in values:
-            metric.check_name("total")
+        self._total = self._total if total is None else total
         if step is not None:
             try:
                 self._step = operator.index(step)
@@ -263,6 +280,8 @@ class Job:
             if gang.is_alone:
                 found = directory.load_latest(map_location)
                 loaded = None if found is None else (found[1].step, found[2])
+                if found is not None and self._all_ranks:
+                    self._refuse_other_ranks(found[1])
             elif self._all_ranks:
                 loaded = self._load_own_part(directory, gang, map_location)
             else:
@@ -337,16 +356,20 @@ class Job:
             agreed = -gang.largest([-float(max(parts, default=0))])[0]
             part: Saved | None = parts.get(int(agreed))
             found = directory.load(part, map_location) if part is not None else None
-            if agreed and found is not None and found[0].world_size != self.world_size:
-                raise CheckpointError(
-                    f"the checkpoint of step {found[0].step} was saved by {found[0].world_size} ranks, and these are "
-                    f"{self.world_size}: run as many, or start with another checkpoint directory"
-                )
+            if found is not None:
+                self._refuse_other_ranks(found[0])
             is_missing = gang.largest([found is None])[0] > 0
             if not is_missing or not agreed:
                 directory.forget_later_than(part)
                 return None if found is None else (found[0].step, found[1])
             below = agreed
+
+    def _refuse_other_ranks(self, trailer: Trailer) -> None:
+        if trailer.world_size != self.world_size:
+            raise CheckpointError(
+                f"the checkpoint of step {trailer.step} was saved by {trailer.world_size} ranks, and these are "
+                f"{self.world_size}: run as many, or start with another checkpoint directory"
+            )
 
     # Stops
 

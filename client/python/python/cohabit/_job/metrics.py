@@ -62,7 +62,7 @@ def check_name(name: object) -> None:
         raise MetricError(f"the name of a metric is a text, not {name!r}: write job.log({{'loss': loss}})")
     if name in _RESERVED:
         raise MetricError(
-            f"{name!r} is not a metric: give the step as job.log(step=…) and the total as job.track(…, total=…)"
+            f"{name!r} is not a metric: give it by its name, as in job.log(metrics, step=120, total=1000)"
         )
 
 
