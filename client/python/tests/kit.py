@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -11,6 +12,8 @@ import sys
 import textwrap
 import time
 from typing import Any, Callable, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -27,6 +30,13 @@ def until(what: str, found: Callable[[], T]) -> T:
             return value
         assert time.monotonic() < deadline, f"not within {BOUND_SECONDS:.0f} s: {what}"
         time.sleep(0.01)
+
+
+def need(*packages: str) -> None:
+    """Skips a test whose packages are not installed, and does not import them: some need seconds, or a setting."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"the package {package} is not installed")
 
 
 class JobFolder:
