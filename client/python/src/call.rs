@@ -5,11 +5,11 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cohabit_console::CommandError;
 use futures::future::{BoxFuture, FutureExt};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3_async_runtimes::tokio::{future_into_py, get_runtime};
 
@@ -42,8 +42,11 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// Waits for the answer. Other threads of Python run meanwhile, and Ctrl-C ends the waiting.
-    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// Waits for the answer, for so many seconds. Other threads of Python run meanwhile, and Ctrl-C ends the
+    /// waiting.
+    fn wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        let limit = timeout.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+        let begun = Instant::now();
         let work = self.take()?;
         let (tell, answered) = mpsc::sync_channel(1);
         let task = get_runtime().spawn(async move { drop(tell.send(work.await)) });
@@ -55,7 +58,13 @@ impl Call {
             });
             match next {
                 Ok(answer) => return answer.map_err(exception)?.into_pyobject(py),
-                Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| task.abort())?,
+                Err(RecvTimeoutError::Timeout) => {
+                    py.check_signals().inspect_err(|_| task.abort())?;
+                    if limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                        task.abort();
+                        return Err(PyTimeoutError::new_err("the time to wait is over"));
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(exception(CommandError::internal("an operation ended without an answer")));
                 }

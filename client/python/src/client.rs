@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_client::types::{
-    Bytes, Filter, FollowMode, JobChange, JobId, JobRecord, JobRef, JobState, LogPosition, Time,
+    Bytes, ChangeResult, Filter, FollowMode, JobChange, JobId, JobRecord, JobRef, JobState, LogPosition, Time,
 };
 use cohabit_client::{Client, ConnectOptions, LogOptions};
 use cohabit_console::CommandError;
 use cohabit_documents::explanation::ExplanationDocument;
-use cohabit_documents::jobs::{ChangeDocument, ChangeListDocument, JobDocument, JobListDocument};
+use cohabit_documents::jobs::{JobDocument, JobListDocument};
 use cohabit_documents::nodes::NodeDocument;
 use cohabit_settings::{RawSettings, SettingKey, Settings};
 use futures::stream::{StreamExt, TryStreamExt};
@@ -159,15 +159,17 @@ impl NativeClient {
         })
     }
 
-    /// Makes one change to some jobs: cancel, kill, hold, release or requeue.
+    /// Makes one change to some jobs: cancel, kill, hold, release or requeue. Fails with the first refusal, after
+    /// all were tried.
     fn change(&self, change: String, references: Vec<String>) -> Call {
         self.call(|client| async move {
             let change = parse_change(&change)?;
             let jobs = resolve(&client, &references).await?;
-            let results = client.change(change, &jobs).await?;
-            let changes =
-                results.iter().map(|(job, result)| ChangeDocument::new(change, *job, result)).collect();
-            Answer::document(&ChangeListDocument { changes })
+            let refused = client.change(change, &jobs).await?.into_iter().find_map(|(_, result)| match result {
+                ChangeResult::Done | ChangeResult::Already => None,
+                ChangeResult::Refused(refusal) => Some(refusal),
+            });
+            refused.map_or(Ok(Answer::Done), |refusal| Err(refusal.into()))
         })
     }
 

@@ -22,9 +22,19 @@ from .errors import (
     CheckpointDamaged,
     CheckpointError,
     CohabitError,
+    ConfigurationError,
+    FileError,
+    InternalError,
+    InvalidRequestError,
+    JobFailedError,
     MetricError,
     MissingPackageError,
+    NotAllowedError,
+    NotFoundError,
     Preempted,
+    TryLaterError,
+    UnreachableError,
+    WrongStateError,
 )
 
 TYPE_CHECKING = False
@@ -32,6 +42,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._job.job import Job as Job
+    from .aio import AsyncClient as AsyncClient
+    from .client import Client as Client
+    from .client import JobHandle as JobHandle
 
 # The warning signal would end a script that is still importing PyTorch.
 if "COHABIT_JOB_ID" in _os.environ:
@@ -43,18 +56,31 @@ if "COHABIT_JOB_ID" in _os.environ:
 _LAZY = {
     "Job": "._job.job",
     "Client": ".client",
-    "AsyncClient": ".client",
-    "Executor": ".executor",
+    "JobHandle": ".client",
+    "AsyncClient": ".aio",
 }
 
 __all__ = [
+    "AsyncClient",
     "CheckpointDamaged",
     "CheckpointError",
+    "Client",
     "CohabitError",
+    "ConfigurationError",
+    "FileError",
+    "InternalError",
+    "InvalidRequestError",
     "Job",
+    "JobFailedError",
+    "JobHandle",
     "MetricError",
     "MissingPackageError",
+    "NotAllowedError",
+    "NotFoundError",
     "Preempted",
+    "TryLaterError",
+    "UnreachableError",
+    "WrongStateError",
     "job",
     "worker_init",
 ]

@@ -9,6 +9,9 @@ from __future__ import annotations
 class CohabitError(Exception):
     """Any error of Cohabit. Its text says what is wrong, where, and what to do."""
 
+    code: str = ""
+    """The code of the command line's `--output json`, if the cluster or the client said it."""
+
 
 class CheckpointError(CohabitError):
     """A checkpoint cannot be saved or read: no space, no permission, or another program than the one that saved it."""
@@ -41,3 +44,70 @@ class Preempted(SystemExit):
 
     def __init__(self, code: int = EXIT_CODE) -> None:
         super().__init__(code)
+
+
+class ConfigurationError(CohabitError):
+    """There is no usable address or token: no configuration, a file that cannot be read, or another protocol."""
+
+
+class UnreachableError(CohabitError, ConnectionError):
+    """No head answers."""
+
+
+class NotAllowedError(CohabitError, PermissionError):
+    """The token is unknown, expired or revoked, or may not do this."""
+
+
+class NotFoundError(CohabitError, LookupError):
+    """There is no such job, node or file."""
+
+
+class InvalidRequestError(CohabitError, ValueError):
+    """The request cannot be carried out as it is: a wrong option, or more than the cluster has."""
+
+
+class WrongStateError(CohabitError):
+    """The job is not in a state in which this can be done."""
+
+
+class TryLaterError(CohabitError):
+    """Not possible now, but perhaps later: a limit is reached, or a node is away."""
+
+
+class FileError(CohabitError, OSError):
+    """A file or a directory cannot be read or written."""
+
+
+class InternalError(CohabitError):
+    """A bug in Cohabit, or a head of another version."""
+
+
+class JobFailedError(CohabitError):
+    """A job that was waited for did not complete. `record` is its last record."""
+
+    def __init__(self, message: str, record: object = None) -> None:
+        super().__init__(message)
+        self.record = record
+
+
+_BY_CODE: dict[str, type[CohabitError]] = {
+    "usage": InvalidRequestError,
+    "unsatisfiable": InvalidRequestError,
+    "ambiguous": InvalidRequestError,
+    "wrong_state": WrongStateError,
+    "not_found": NotFoundError,
+    "unreachable": UnreachableError,
+    "not_allowed": NotAllowedError,
+    "configuration": ConfigurationError,
+    "unavailable": TryLaterError,
+    "input_output": FileError,
+    "protocol": InternalError,
+    "internal": InternalError,
+}
+
+
+def of(code: str, message: str) -> CohabitError:
+    """The error with a code of the command line's `--output json`. The native half raises it."""
+    error = _BY_CODE.get(code, CohabitError)(message)
+    error.code = code
+    return error

@@ -1,0 +1,1 @@
+"""What the classes of `cohabit.client` and `cohabit.aio` are made of."""

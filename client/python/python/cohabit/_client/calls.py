@@ -1,0 +1,95 @@
+"""Each operation of a client, for threads and for event loops: what is sent, and what the answer becomes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Optional
+
+from .. import _native
+from .metrics import Metrics
+from .operation import Answers, Operation
+from .options import Path, arguments
+from .records import Explanation, JobRecord, NodeRecord, Progress
+
+LARGEST_FILE = 1 << 30
+"""The most bytes of a file that `read` takes, unless told otherwise."""
+
+
+class Calls:
+    """The operations of one client."""
+
+    def __init__(self, head: Optional[str], token_file: Optional[Path], state: Optional[Path]) -> None:
+        self.native = _native.Client(head, _text(token_file), _text(state))
+
+    def identity(self) -> Operation[dict[str, Any]]:
+        return Operation(self.native.identity(), json.loads)
+
+    def submit(self, command: Sequence[Path] | Path, options: Mapping[str, Any]) -> Operation[dict[str, Any]]:
+        return Operation(self.native.submit(arguments(command, options)), json.loads)
+
+    def show(self, references: Sequence[str]) -> Operation[list[JobRecord]]:
+        return Operation(self.native.show(list(references)), _records)
+
+    def list(
+        self,
+        states: Sequence[str],
+        user: Optional[str],
+        name: Optional[str],
+        since: Optional[datetime],
+        limit: Optional[int],
+    ) -> Operation[list[JobRecord]]:
+        ended_after = None if since is None else since.timestamp()
+        return Operation(self.native.list(list(states), user, name, ended_after, limit or 0), _records)
+
+    def members(self, reference: str) -> Operation[list[JobRecord]]:
+        return Operation(self.native.members(reference), _records)
+
+    def wait(self, references: Sequence[str]) -> Operation[list[JobRecord]]:
+        return Operation(self.native.wait(list(references)), _records)
+
+    def watch(self, reference: str) -> Answers[JobRecord]:
+        return Answers(self.native.watch(reference), lambda text: JobRecord.read(json.loads(text)))
+
+    def logs(
+        self, reference: str, rank: int, attempt: Optional[int], tail: Optional[int], follow: bool
+    ) -> Answers[tuple[str, bytes]]:
+        return Answers(self.native.logs(reference, rank, attempt, tail, follow), lambda printed: printed)
+
+    def metrics(self, reference: str) -> Operation[Metrics]:
+        return Operation(self.native.metrics(reference), lambda text: Metrics(json.loads(text)))
+
+    def change(self, change: str, references: Sequence[str]) -> Operation[None]:
+        return Operation(self.native.change(change, list(references)), lambda _: None)
+
+    def explain(self, reference: str) -> Operation[Explanation]:
+        return Operation(self.native.explain(reference), lambda text: Explanation.read(json.loads(text)))
+
+    def nodes(self) -> Operation[list[NodeRecord]]:
+        return Operation(self.native.nodes(), lambda text: [NodeRecord.read(it) for it in json.loads(text)])
+
+    def read(self, reference: str, path: Path, rank: int, limit: int) -> Operation[bytes]:
+        return Operation(self.native.read_file(reference, _text(path) or "", rank, limit), bytes)
+
+
+class NewProgress:
+    """Finds what is new of a job's progress in its records."""
+
+    def __init__(self) -> None:
+        self._last: Optional[Progress] = None
+
+    def of(self, record: JobRecord) -> Optional[Progress]:
+        if record.progress is None or record.progress == self._last:
+            return None
+        self._last = record.progress
+        return record.progress
+
+
+def _records(text: str) -> list[JobRecord]:
+    return [JobRecord.read(document) for document in json.loads(text)["jobs"]]
+
+
+def _text(path: Optional[Path]) -> Optional[str]:
+    return None if path is None else os.fspath(path)
