@@ -46,7 +46,9 @@ def main() -> int:
             COHABIT_CHECKPOINT_DIR=folder,
         )
         inside = measured()
-    print(f"outside of a job {outside:.2f} µs a step, in a job {inside:.2f} µs (limit {LIMIT_MICROSECONDS} µs)")
+    print(
+        f"outside of a job {outside:.2f} µs a step, in a job {inside:.2f} µs (limit {LIMIT_MICROSECONDS} µs)"
+    )
     return 0 if max(outside, inside) <= LIMIT_MICROSECONDS else 1
 
 

@@ -34,7 +34,9 @@ def test_a_step_that_is_stopped_goes_on(job_folder: JobFolder, number: int) -> N
     if "torch" in STEPS[number]:
         need("torch")
     # A step takes long enough to be stopped in the middle of the training.
-    slow = STEPS[number].replace("        job.log(", "        __import__('time').sleep(0.02)\n        job.log(")
+    slow = STEPS[number].replace(
+        "        job.log(", "        __import__('time').sleep(0.02)\n        job.log("
+    )
     script = job_folder.start(slow)
     until("it trains", lambda: any(line["step"] > 5 for line in job_folder.lines()))
     script.signal(signal.SIGTERM)

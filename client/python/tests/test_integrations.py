@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
-import signal
 import subprocess
 import sys
 from typing import Any
@@ -28,13 +25,17 @@ except cohabit.MissingPackageError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"cohabit.integrations.{package} needs the package {package} ("), done.stdout
+    assert done.stdout.startswith(f"cohabit.integrations.{package} needs the package {package} ("), (
+        done.stdout
+    )
     assert done.stdout.endswith(f"pip install {package}\n")
 
 
 def test_the_package_of_integrations_imports_none_of_them() -> None:
     script = "import sys, cohabit.integrations.tensorboard; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"torch", "transformers", "lightning", "keras", "optuna", "tensorboardX"} & set(loaded)
 
 
@@ -50,7 +51,8 @@ def test_a_writer_takes_the_calls_of_tensorboardx(in_job: JobFolder) -> None:
     with pytest.raises(AttributeError, match="no attribute 'scalar'"):
         _ = writer.scalar
     assert in_job.lines() == [
-        {"step": 10, "loss/train": 0.5}, {"step": 11, "accuracy/top1": 0.7, "accuracy/top5": 0.9},
+        {"step": 10, "loss/train": 0.5},
+        {"step": 11, "accuracy/top1": 0.7, "accuracy/top5": 0.9},
     ]
 
 
@@ -147,7 +149,9 @@ def test_checkpoints_of_lightning_that_are_not_whole_are_passed_over(in_job: Job
     assert callback.latest() == str(paths[0])
 
 
-def test_a_model_with_other_variables_is_a_clear_error(in_job: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_other_variables_is_a_clear_error(
+    in_job: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     need("torch", "keras", "numpy")
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     import keras
@@ -158,7 +162,9 @@ def test_a_model_with_other_variables_is_a_clear_error(in_job: JobFolder, monkey
         cohabit.job().close()
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(width), keras.layers.Dense(1)])
         model.compile(optimizer="sgd", loss="mse")
-        model.fit(numpy.zeros((8, 2)), numpy.zeros((8, 1)), verbose=0, callbacks=[CohabitCallback(every=1e-9)])
+        model.fit(
+            numpy.zeros((8, 2)), numpy.zeros((8, 1)), verbose=0, callbacks=[CohabitCallback(every=1e-9)]
+        )
 
     train(3)
     train(3)

@@ -56,7 +56,9 @@ def check(checker: str, folder: pathlib.Path, *paths: str) -> subprocess.Complet
         command += ["--config-file", str(folder / "mypy.ini")]
     else:
         command = ["pyright", "--pythonversion", "3.9", "--pythonpath", sys.executable]
-    done = subprocess.run([sys.executable, "-m", *command, *paths], cwd=PACKAGE.parent, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", *command, *paths], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
     if checker == "pyright" and "wheel" not in done.stdout and done.returncode not in (0, 1):
         pytest.skip(f"pyright cannot run here: {done.stderr[-300:]}")
     return done

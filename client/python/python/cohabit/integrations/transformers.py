@@ -58,7 +58,11 @@ class CohabitCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         folder = self._job.folder
         if folder is None or not os.path.isdir(folder):
             return None
-        steps = [int(match[1]) for match in map(re.compile(r"checkpoint-(\d+)").fullmatch, os.listdir(folder)) if match]
+        steps = [
+            int(match[1])
+            for match in map(re.compile(r"checkpoint-(\d+)").fullmatch, os.listdir(folder))
+            if match
+        ]
         paths = [os.path.join(folder, f"checkpoint-{step}") for step in sorted(steps, reverse=True)]
         return next(filter(_is_complete, paths), None)
 
