@@ -6,8 +6,8 @@
     trainer = Trainer(..., callbacks=[callback])
     trainer.train(resume_from_checkpoint=callback.latest())
 
-The Trainer's own checkpoints are used, and its own way to go on: it skips the batches that were seen, and has the
-random numbers that it would have had.
+The Trainer's own checkpoints are used, and its own way to go on: it skips the batches that were seen. In the middle of
+an epoch it goes on exactly from version 5 on; version 4 shuffles the rest of the epoch anew.
 """
 
 from __future__ import annotations
