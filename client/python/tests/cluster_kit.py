@@ -41,21 +41,37 @@ class Cluster:
     def _start(self, *arguments: str) -> None:
         log = (self.folder / f"daemon{len(self._processes)}.log").open("w")
         process = subprocess.Popen(
-            [self._program, *arguments], env=self._environment, stdout=log, stderr=subprocess.STDOUT, text=True
+            [self._program, *arguments],
+            env=self._environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         self._processes.append(process)
 
     def _head_address(self) -> str:
         log = self.folder / "daemon0.log"
-        ready = until("the cluster is ready", lambda: re.search(r"^ready: .* --join (\S+) ", log.read_text(), re.M))
+        ready = until(
+            "the cluster is ready", lambda: re.search(r"^ready: .* --join (\S+) ", log.read_text(), re.M)
+        )
         return ready[1]
 
     def add_worker(self, name: str) -> None:
         """Starts another worker, and waits until it has joined."""
         token, state = self.folder / "state" / "worker.token", self.folder / name
         self._start(
-            "worker", "start", "--join", self.address, "--token-file", str(token), "--state", str(state),
-            "--devices", "host:2", "--name", name,
+            "worker",
+            "start",
+            "--join",
+            self.address,
+            "--token-file",
+            str(token),
+            "--state",
+            str(state),
+            "--devices",
+            "host:2",
+            "--name",
+            name,
         )
         until(f"the worker {name} has joined", lambda: name in self.nodes())
 
@@ -66,8 +82,12 @@ class Cluster:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs a command."""
         return subprocess.run(
-            [self._program, *arguments], env=self._environment, capture_output=True, text=True,
-            timeout=BOUND_SECONDS, stdin=subprocess.DEVNULL,
+            [self._program, *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=BOUND_SECONDS,
+            stdin=subprocess.DEVNULL,
         )
 
     def ok(self, *arguments: str) -> str:
@@ -103,11 +123,3 @@ class Cluster:
             process.terminate()
         for process in self._processes:
             process.wait(timeout=BOUND_SECONDS)
-
-
-@pytest.fixture
-def cluster(tmp_path: pathlib.Path):
-    """A cluster with one worker."""
-    running = Cluster(tmp_path)
-    yield running
-    running.close()

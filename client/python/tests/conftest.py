@@ -15,6 +15,7 @@ if importlib.util.find_spec("cohabit") is None:
     sys.path.insert(0, str(SOURCE))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
 
+from cluster_kit import Cluster  # noqa: E402
 from kit import JobFolder  # noqa: E402
 
 
@@ -42,3 +43,11 @@ def in_job(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
         signal.signal(number, handler)
     signals.received.stop, signals.received.warnings = False, 0
     signals._earlier.clear()
+
+
+@pytest.fixture
+def cluster(tmp_path: pathlib.Path):
+    """A real cluster with one worker; skips without the binary."""
+    running = Cluster(tmp_path)
+    yield running
+    running.close()

@@ -90,9 +90,10 @@ class Script:
         )
 
     def line(self) -> str:
-        """Its next line; empty at its end."""
+        """Its next line; empty at its end. PyTorch 2.8 prints a line of its own for each group of ranks."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline().rstrip("\n")
+        line = self.process.stdout.readline()
+        return self.line() if line.startswith("[Gloo]") else line.rstrip("\n")
 
     def signal(self, number: int) -> None:
         """Sends the signal to the process group, as a worker does."""

@@ -137,7 +137,10 @@ def test_every_flipped_bit_and_every_truncation_is_noticed(in_job: JobFolder) ->
     path = saved(in_job)[0]
     whole = path.read_bytes()
     for position in range(len(whole)):
-        for content in (whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :], whole[:position]):
+        for content in (
+            whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :],
+            whole[:position],
+        ):
             path.write_bytes(content)
             try:
                 trailer, state = checkpoint_file.read(str(path))
@@ -147,7 +150,9 @@ def test_every_flipped_bit_and_every_truncation_is_noticed(in_job: JobFolder) ->
             assert (trailer.step, trailer.world_size, state) == (7, 1, {"a": 1.5}), position
 
 
-def test_without_any_whole_checkpoint_the_default_is_taken(in_job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_any_whole_checkpoint_the_default_is_taken(
+    in_job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     cohabit.job().save(1, "state")
     saved(in_job)[0].write_bytes(b"")
     job = reopened()
@@ -155,7 +160,9 @@ def test_without_any_whole_checkpoint_the_default_is_taken(in_job: JobFolder, ca
     assert "it is empty" in capsys.readouterr().err
 
 
-def test_a_state_of_a_class_that_is_gone_is_an_error_and_no_damage(in_job: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_of_a_class_that_is_gone_is_an_error_and_no_damage(
+    in_job: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import types
 
     module = types.ModuleType("gone")
@@ -163,7 +170,9 @@ def test_a_state_of_a_class_that_is_gone_is_an_error_and_no_damage(in_job: JobFo
     monkeypatch.setitem(sys.modules, "gone", module)
     cohabit.job().save(4, module.Model())
     monkeypatch.delitem(sys.modules, "gone")
-    with pytest.raises(cohabit.CheckpointError, match="of step 4 is whole, but this program cannot read it.*gone"):
+    with pytest.raises(
+        cohabit.CheckpointError, match="of step 4 is whole, but this program cannot read it.*gone"
+    ):
         reopened().load()
 
 
@@ -171,7 +180,9 @@ def test_what_cannot_be_pickled_is_a_clear_error_and_leaves_no_file(in_job: JobF
     job = cohabit.job()
     job.save(1, "good")
     for state in (lambda: None, threading.Lock(), (number for number in [1])):
-        with pytest.raises(cohabit.CheckpointError, match=r"the state of step 2 cannot be saved.*state_dict\(\)"):
+        with pytest.raises(
+            cohabit.CheckpointError, match=r"the state of step 2 cannot be saved.*state_dict\(\)"
+        ):
             job.save(2, state)
     assert len(in_job.names()) == 1 and reopened().load() == "good"
 
@@ -181,7 +192,9 @@ def test_a_step_that_is_no_whole_number_is_refused() -> None:
         cohabit.job().save({}, 5)  # type: ignore[arg-type]
 
 
-def test_outside_of_a_job_nothing_is_saved_without_a_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_of_a_job_nothing_is_saved_without_a_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with cohabit.job() as job:
         job.save(1, "state")
@@ -233,7 +246,7 @@ def test_sigkill_in_the_middle_of_saving_loses_nothing(job_folder: JobFolder) ->
         assert at >= last
         last = at
         here = {it.name for it in saved(job_folder)} if job_folder.checkpoints.exists() else set()
-        until("it has saved more", lambda: job_folder.checkpoints.exists() and set(job_folder.names()) - here)
+        until("it has saved more", lambda here=here: job_folder.checkpoints.exists() and set(job_folder.names()) - here)
         # At any moment of writing, syncing and renaming.
         time.sleep(chance.random() / 50)
         script.signal(signal.SIGKILL)
@@ -282,7 +295,9 @@ def test_a_full_disk_with_tensors_says_so(job_folder: JobFolder) -> None:
     assert job_folder.names() == []
 
 
-def test_when_the_disk_is_full_older_checkpoints_make_room(in_job: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_disk_is_full_older_checkpoints_make_room(
+    in_job: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import errno
 
     from cohabit._job import checkpoint_file
@@ -308,7 +323,9 @@ def test_a_small_file_system(job_folder: JobFolder) -> None:
 
     place = job_folder.folder / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip(f"a small file system cannot be mounted: {mounted.stderr!r}")
     try:

@@ -31,8 +31,19 @@ def test_import_takes_less_than_ten_milliseconds(job_folder: JobFolder, is_job: 
 
 def test_import_loads_no_other_package_and_not_the_parts_that_are_used_later() -> None:
     script = "import sys, cohabit; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    for name in ("json", "threading", "hashlib", "pickle", "torch", "numpy", "cohabit._job.job", "cohabit.client"):
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    for name in (
+        "json",
+        "threading",
+        "hashlib",
+        "pickle",
+        "torch",
+        "numpy",
+        "cohabit._job.job",
+        "cohabit.client",
+    ):
         assert name not in loaded
 
 
@@ -72,7 +83,9 @@ def test_a_warning_before_the_job_is_opened_is_kept(job_folder: JobFolder, numbe
 
 
 def test_outside_of_a_job_a_signal_does_what_it_always_does(job_folder: JobFolder) -> None:
-    script = job_folder.start("import cohabit, time; cohabit.job(); print('open'); time.sleep(600)", job=False)
+    script = job_folder.start(
+        "import cohabit, time; cohabit.job(); print('open'); time.sleep(600)", job=False
+    )
     assert script.line() == "open"
     script.signal(signal.SIGTERM)
     assert script.end()[0] == -signal.SIGTERM

@@ -26,7 +26,10 @@ def test_steps_of_a_range_are_its_numbers_and_metrics_have_the_step_of_the_loop(
             job.log(loss=step / 1000, lr=1e-3)
     lines = in_job.lines()
     assert lines[0] == {"step": 500, "total": 1000, "loss": 0.5, "lr": 1e-3}
-    assert lines[-2:] == [{"step": 999, "total": 1000, "loss": 0.999, "lr": 1e-3}, {"step": 1000, "total": 1000}]
+    assert lines[-2:] == [
+        {"step": 999, "total": 1000, "loss": 0.999, "lr": 1e-3},
+        {"step": 1000, "total": 1000},
+    ]
 
 
 def test_at_most_ten_lines_a_second_are_written_and_always_the_last(in_job: JobFolder) -> None:
@@ -86,7 +89,8 @@ def test_a_given_step_counts_and_may_go_back(in_job: JobFolder) -> None:
         job.log({"eval/loss": 2}, step=50)
         assert job.step == 50
     assert in_job.lines() == [
-        {"step": 100, "total": 200, "loss": 1}, {"step": 50, "total": 200, "eval/loss": 2},
+        {"step": 100, "total": 200, "loss": 1},
+        {"step": 50, "total": 200, "eval/loss": 2},
     ]
 
 
@@ -104,14 +108,24 @@ def test_numbers_of_all_kinds_are_accepted(in_job: JobFolder) -> None:
     from fractions import Fraction
 
     values: dict[str, Any] = {
-        "nan": math.nan, "inf": -math.inf, "flag": True, "decimal": Decimal("0.5"), "part": Fraction(1, 4), "big": 2**80,
+        "nan": math.nan,
+        "inf": -math.inf,
+        "flag": True,
+        "decimal": Decimal("0.5"),
+        "part": Fraction(1, 4),
+        "big": 2**80,
     }
     with cohabit.job() as job:
         job.log(values)
     line = in_job.lines()[0]
     assert math.isnan(line.pop("nan"))
     assert line == {
-        "step": 0, "inf": -math.inf, "flag": 1.0, "decimal": 0.5, "part": 0.25, "big": float(2**80),
+        "step": 0,
+        "inf": -math.inf,
+        "flag": 1.0,
+        "decimal": 0.5,
+        "part": 0.25,
+        "big": float(2**80),
     }
 
 
@@ -139,7 +153,13 @@ def test_tensors_are_accepted_and_keep_no_graph(in_job: JobFolder) -> None:
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("0.5", "it is a str"), (None, "it is a NoneType"), ([1], "it is a list"), (b"1", "it is a bytes"), (1j, "it is a complex")],
+    [
+        ("0.5", "it is a str"),
+        (None, "it is a NoneType"),
+        ([1], "it is a list"),
+        (b"1", "it is a bytes"),
+        (1j, "it is a complex"),
+    ],
 )
 def test_what_is_no_number_is_one_clear_error_in_a_job_and_outside(value: object, why: str) -> None:
     with cohabit.job() as job, pytest.raises(cohabit.MetricError, match=f"'loss' must be one number.*{why}"):
@@ -157,7 +177,9 @@ def test_names_that_a_report_uses_itself_are_refused() -> None:
             job.log({3: 4})  # type: ignore[dict-item]
 
 
-def test_too_many_metrics_and_too_long_names_are_said_once(in_job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_many_metrics_and_too_long_names_are_said_once(
+    in_job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     with cohabit.job() as job:
         job.log({f"m{number}": number for number in range(100)})
         job.log({"x" * 101: 1.0, "y": 1.0}, step=5)
@@ -180,9 +202,10 @@ def test_a_full_fifo_does_not_block_and_the_next_line_is_whole(job_folder: JobFo
                 while True:
                     os.write(filler, b"x" * 4096)
             except BlockingIOError:
-                os.write(filler, b"") or print("full")
+                pass
             job.log(loss=1.0)
             job.log(accuracy=0.5)
+            print("full")
             while not os.path.exists("emptied"):
                 time.sleep(0.01)
             time.sleep(0.11)
@@ -262,7 +285,8 @@ def test_processes_that_load_data_do_not_report(job_folder: JobFolder) -> None:
 
 def test_a_job_that_travels_to_a_spawned_process_does_nothing_there(job_folder: JobFolder) -> None:
     (job_folder.folder / "loader.py").write_text(
-        "def load(job):\n    job.log(child=1.0)\n    job.save(1, 'child')\n    assert list(job.track(range(3))) == [0, 1, 2]\n"
+        "def load(job):\n    job.log(child=1.0)\n    job.save(1, 'child')\n"
+        "    assert list(job.track(range(3))) == [0, 1, 2]\n"
     )
     script = job_folder.start("""
         import multiprocessing, sys, cohabit

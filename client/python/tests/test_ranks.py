@@ -28,8 +28,14 @@ def start(folder: JobFolder, way: str, script: str, ranks: int = 2, **more: str)
         port = str(server.getsockname()[1])
     environments = [
         {
-            "COHABIT_RANK": str(rank), "RANK": str(rank), "COHABIT_WORLD_SIZE": str(ranks), "WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WAY": way, **more,
+            "COHABIT_RANK": str(rank),
+            "RANK": str(rank),
+            "COHABIT_WORLD_SIZE": str(ranks),
+            "WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "WAY": way,
+            **more,
         }
         for rank in range(ranks)
     ]
@@ -44,8 +50,13 @@ def ends(ranks: list[Script]) -> list[Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stopped", [0, 1])
-def test_what_one_rank_receives_all_do_at_the_same_step(job_folder: JobFolder, way: str, stopped: int) -> None:
-    ranks = start(job_folder, way, """
+def test_what_one_rank_receives_all_do_at_the_same_step(
+    job_folder: JobFolder, way: str, stopped: int
+) -> None:
+    ranks = start(
+        job_folder,
+        way,
+        """
     with cohabit.job() as job:
         saved = []
         for step in job.track(range(10**9)):
@@ -55,7 +66,8 @@ def test_what_one_rank_receives_all_do_at_the_same_step(job_folder: JobFolder, w
                 saved.append(step)
                 job.save(step, step)
                 print(json.dumps(saved))
-    """)
+    """,
+    )
     assert [rank.line() for rank in ranks] == ["training"] * 2
     ranks[stopped].signal(signal.SIGUSR1)
     warned = [rank.line() for rank in ranks]
@@ -71,7 +83,10 @@ def test_what_one_rank_receives_all_do_at_the_same_step(job_folder: JobFolder, w
 
 @pytest.mark.parametrize("way", WAYS)
 def test_time_alone_is_a_reason_for_all_ranks_at_the_same_step(job_folder: JobFolder, way: str) -> None:
-    ranks = start(job_folder, way, """
+    ranks = start(
+        job_folder,
+        way,
+        """
     import random
     with cohabit.job() as job:
         saved = []
@@ -82,13 +97,17 @@ def test_time_alone_is_a_reason_for_all_ranks_at_the_same_step(job_folder: JobFo
             if len(saved) == 3:
                 break
         print(json.dumps(saved))
-    """)
+    """,
+    )
     first, second = ends(ranks)
     assert first == second and first[0] == 0
 
 
 def test_exchanges_do_not_cost_every_step_one(job_folder: JobFolder) -> None:
-    ranks = start(job_folder, "files", """
+    ranks = start(
+        job_folder,
+        "files",
+        """
     from cohabit._job import agreement
     exchanges = 0
     exchange = agreement.FileExchange.largest
@@ -101,13 +120,17 @@ def test_exchanges_do_not_cost_every_step_one(job_folder: JobFolder) -> None:
         for step in job.track(range(200_000)):
             pass
     print(json.dumps(exchanges))
-    """)
+    """,
+    )
     first, second = ends(ranks)
     assert first == second and first[0] == 0 and first[1] < 100
 
 
 def test_without_track_each_question_is_asked_together(job_folder: JobFolder) -> None:
-    ranks = start(job_folder, "files", """
+    ranks = start(
+        job_folder,
+        "files",
+        """
     with cohabit.job() as job:
         step = 0
         while not job.should_stop:
@@ -116,7 +139,8 @@ def test_without_track_each_question_is_asked_together(job_folder: JobFolder) ->
             time.sleep(0.002 * (1 + job.rank))
         print(json.dumps(step))
         raise cohabit.Preempted
-    """)
+    """,
+    )
     assert [rank.line() for rank in ranks] == ["training"] * 2
     ranks[1].signal(signal.SIGTERM)
     first, second = ends(ranks)
@@ -125,7 +149,10 @@ def test_without_track_each_question_is_asked_together(job_folder: JobFolder) ->
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_rank_that_is_gone_is_waited_for_with_a_bound(job_folder: JobFolder, way: str) -> None:
-    first, second = start(job_folder, way, """
+    first, second = start(
+        job_folder,
+        way,
+        """
     from cohabit._job import agreement
     agreement.TIMEOUT_SECONDS = 1.0
     with cohabit.job() as job:
@@ -134,7 +161,8 @@ def test_a_rank_that_is_gone_is_waited_for_with_a_bound(job_folder: JobFolder, w
             time.sleep(0.002)
             if job.should_checkpoint():
                 job.save(step, step)
-    """)
+    """,
+    )
     assert (first.line(), second.line()) == ("training", "training")
     second.signal(signal.SIGKILL)
     second.end()
@@ -148,12 +176,16 @@ def test_a_rank_that_is_gone_is_waited_for_with_a_bound(job_folder: JobFolder, w
 
 
 def test_a_rank_that_has_ended_is_not_waited_for(job_folder: JobFolder) -> None:
-    ranks = start(job_folder, "files", """
+    ranks = start(
+        job_folder,
+        "files",
+        """
     with cohabit.job() as job:
         for step in job.track(range(10 if job.rank else 2000)):
             time.sleep(0.001)
     print(json.dumps("done"))
-    """)
+    """,
+    )
     assert ends(ranks) == [(0, "done")] * 2
 
 
@@ -217,10 +249,15 @@ def test_another_number_of_ranks_is_a_clear_error(job_folder: JobFolder) -> None
 
 
 def test_ranks_without_a_way_to_each_other_say_so(job_folder: JobFolder) -> None:
-    ranks = start(job_folder, "files", """
+    ranks = start(
+        job_folder,
+        "files",
+        """
     with cohabit.job() as job:
         for step in job.track(range(100)):
             pass
-    """, COHABIT_NNODES="2")
+    """,
+        COHABIT_NNODES="2",
+    )
     (_, _, first), (_, _, second) = [rank.end() for rank in ranks]
     assert "each rank decides by itself" in first and second == ""

@@ -23,7 +23,9 @@ LOOP = """
 """
 
 
-def test_a_warning_saves_once_and_the_training_goes_on_until_a_stop_saves_and_leaves(job_folder: JobFolder) -> None:
+def test_a_warning_saves_once_and_the_training_goes_on_until_a_stop_saves_and_leaves(
+    job_folder: JobFolder,
+) -> None:
     script = job_folder.start(LOOP)
     assert script.line() == "training"
     script.signal(signal.SIGUSR1)
@@ -96,8 +98,12 @@ def test_all_functions_for_a_stop_are_called_even_if_one_fails(job_folder: JobFo
     assert (code, out) == (1, "second\n") and "ZeroDivisionError" in err
 
 
-@pytest.mark.parametrize("before", ["job = cohabit.job()", "job = cohabit.job()\n[None for _ in job.track(range(3))]"])
-def test_where_no_loop_would_notice_a_stop_ends_the_script_at_once(job_folder: JobFolder, before: str) -> None:
+@pytest.mark.parametrize(
+    "before", ["job = cohabit.job()", "job = cohabit.job()\n[None for _ in job.track(range(3))]"]
+)
+def test_where_no_loop_would_notice_a_stop_ends_the_script_at_once(
+    job_folder: JobFolder, before: str
+) -> None:
     script = job_folder.start(
         "import cohabit, time\n" + before + "\n"
         "job.on_stop(lambda: print('stopping'))\n"
@@ -215,7 +221,9 @@ def test_a_training_thread_gets_the_stop_that_the_main_thread_receives(job_folde
     assert (code, out) == (0, "saved\njoined\n") and "Preempted" in err
 
 
-def test_shortly_before_the_time_limit_the_job_is_told_to_save_once(in_job: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shortly_before_the_time_limit_the_job_is_told_to_save_once(
+    in_job: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import time
 
     monkeypatch.setenv("COHABIT_STOP_AT", str(time.time() + 1000))
@@ -227,7 +235,9 @@ def test_shortly_before_the_time_limit_the_job_is_told_to_save_once(in_job: JobF
         assert job.should_checkpoint() and not job.should_checkpoint() and not job.should_stop
 
 
-def test_a_span_that_has_passed_since_the_last_save_is_a_reason(in_job: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_span_that_has_passed_since_the_last_save_is_a_reason(
+    in_job: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [1000.0]
     monkeypatch.setattr("cohabit._job.job._monotonic", lambda: now[0])
     with cohabit.job() as job:
@@ -243,7 +253,18 @@ def test_a_span_that_has_passed_since_the_last_save_is_a_reason(in_job: JobFolde
 
 
 @pytest.mark.parametrize(
-    ("span", "length"), [("10m", 600), ("1h30m", 5400), ("90 s", 90), (" 2d ", 172_800), ("1.5h", 5400), (5, 5), ("7", 7), (0.5, 0.5), ("250ms", 0.25)]
+    ("span", "length"),
+    [
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("90 s", 90),
+        (" 2d ", 172_800),
+        ("1.5h", 5400),
+        (5, 5),
+        ("7", 7),
+        (0.5, 0.5),
+        ("250ms", 0.25),
+    ],
 )
 def test_spans(span: str | float, length: float) -> None:
     from datetime import timedelta
@@ -251,9 +272,14 @@ def test_spans(span: str | float, length: float) -> None:
     assert spans.seconds(span) == length == spans.seconds(timedelta(seconds=length))
 
 
-@pytest.mark.parametrize("span", ["", "10 parsecs", "m", "-5s", 0, -1, True, None, "1h x", float("nan"), float("inf"), "1h30", [10]])
+@pytest.mark.parametrize(
+    "span",
+    ["", "10 parsecs", "m", "-5s", 0, -1, True, None, "1h x", float("nan"), float("inf"), "1h30", [10]],
+)
 def test_what_is_no_span_is_a_clear_error(span: object) -> None:
-    with pytest.raises(ValueError, match="is not a span of time above zero: give seconds, a timedelta, or a text"):
+    with pytest.raises(
+        ValueError, match="is not a span of time above zero: give seconds, a timedelta, or a text"
+    ):
         spans.seconds(span)  # type: ignore[arg-type]
 
 
@@ -299,7 +325,9 @@ def main(how):
 if __name__ == "__main__":
     main(sys.argv[1])
 """)
-    script = job_folder.start(f"import os, sys; os.execv(sys.executable, [sys.executable, '-u', 'train.py', '{how}'])")
+    script = job_folder.start(
+        f"import os, sys; os.execv(sys.executable, [sys.executable, '-u', 'train.py', '{how}'])"
+    )
     assert script.line() == "training"
     script.signal(signal.SIGUSR1)
     assert script.line() == "saved False"

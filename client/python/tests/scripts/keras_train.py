@@ -29,5 +29,7 @@ targets = inputs.sum(axis=1, keepdims=True)
 layers = [keras.layers.Dense(8, activation="tanh"), keras.layers.Dropout(0.1), keras.layers.Dense(1)]
 model = keras.Sequential([keras.Input((4,)), *layers])
 model.compile(optimizer=keras.optimizers.Adam(0.01), loss="mse")
-history = model.fit(inputs, targets, batch_size=8, epochs=4, verbose=0, callbacks=[Holding(), CohabitCallback()])
+history = model.fit(
+    inputs, targets, batch_size=8, epochs=4, verbose=0, callbacks=[Holding(), CohabitCallback()]
+)
 print(f"final loss {history.history['loss'][-1]!r} {model.evaluate(inputs, targets, verbose=0)!r}")

@@ -59,8 +59,14 @@ lightning.seed_everything(1)
 inputs = torch.randn(48, 4)
 callback = CohabitCallback()
 trainer = lightning.Trainer(
-    max_epochs=4, accelerator="cpu", devices=1, callbacks=[Holding(), callback], logger=False, enable_checkpointing=False,
-    enable_progress_bar=False, enable_model_summary=False,
+    max_epochs=4,
+    accelerator="cpu",
+    devices=1,
+    callbacks=[Holding(), callback],
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
 )
 model = Model()
 trainer.fit(model, Loader(inputs), ckpt_path=callback.latest())

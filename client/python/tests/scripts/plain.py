@@ -15,4 +15,4 @@ with cohabit.job() as job:
         if job.should_checkpoint(every="10m"):
             job.save(step, weight)
 
-print(f"final loss {weight ** 2!r}")
+print(f"final loss {weight**2!r}")

@@ -10,7 +10,8 @@ import transformers
 from cohabit.integrations.transformers import CohabitCallback
 from hold import hold
 
-HELD = 9
+# In the middle of an epoch, version 4 goes on with another order of the data, also without Cohabit.
+HELD = 9 if int(transformers.__version__.split(".")[0]) >= 5 else 12
 
 
 class Network(torch.nn.Module):
@@ -34,8 +35,16 @@ inputs = torch.randn(48, 4)
 rows = [{"inputs": row, "labels": row.sum()} for row in inputs]
 output = tempfile.mkdtemp()
 arguments = transformers.TrainingArguments(
-    output_dir=output, num_train_epochs=4, per_device_train_batch_size=8, logging_steps=1, report_to=[],
-    save_strategy="no", use_cpu=True, disable_tqdm=True, learning_rate=0.01, seed=1,
+    output_dir=output,
+    num_train_epochs=4,
+    per_device_train_batch_size=8,
+    logging_steps=1,
+    report_to=[],
+    save_strategy="no",
+    use_cpu=True,
+    disable_tqdm=True,
+    learning_rate=0.01,
+    seed=1,
 )
 callback = CohabitCallback()
 trainer = transformers.Trainer(

@@ -49,7 +49,9 @@ class Votes:
 
     __slots__ = ("clock", "deadline", "stop", "warnings")
 
-    def __init__(self, stop: bool = False, warnings: int = 0, deadline: bool = False, clock: float = 0.0) -> None:
+    def __init__(
+        self, stop: bool = False, warnings: int = 0, deadline: bool = False, clock: float = 0.0
+    ) -> None:
         self.stop = stop
         self.warnings = warnings
         self.deadline = deadline
@@ -104,7 +106,9 @@ class TorchExchange:
         return [float(number) for number in tensor.tolist()]
 
     def close(self) -> None:
-        """Nothing: a rank that has left is missed by the timeout of the group."""
+        """Ends the group: its threads must not outlive the interpreter. Others miss this rank by the timeout."""
+        if self._distributed.is_initialized():
+            self._distributed.destroy_process_group(self.group)
 
 
 class FileExchange:
@@ -141,7 +145,12 @@ class FileExchange:
 
     def _write(self) -> None:
         path = self._path(self._rank)
-        fields = {"token": self._token, "seen": self._seen, "answers": self._answers, "has_left": self._has_left}
+        fields = {
+            "token": self._token,
+            "seen": self._seen,
+            "answers": self._answers,
+            "has_left": self._has_left,
+        }
         try:
             with open(f"{path}.new", "w", encoding="ascii") as file:
                 json.dump(fields, file)
@@ -267,4 +276,3 @@ def _initialized_distributed() -> Any:
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed
     return None
-

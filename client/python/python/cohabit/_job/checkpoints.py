@@ -60,7 +60,9 @@ class CheckpointDirectory:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise CheckpointError(f"cannot read the checkpoint directory {self.folder}: {error.strerror}") from error
+            raise CheckpointError(
+                f"cannot read the checkpoint directory {self.folder}: {error.strerror}"
+            ) from error
         matches = [match for match in map(self._pattern.fullmatch, names) if match]
         found = [Saved(match.group(), int(match[1]), int(match[2])) for match in matches]
         return sorted(found, key=lambda it: (it.number, it.step))
@@ -69,13 +71,13 @@ class CheckpointDirectory:
         """The path of this checkpoint."""
         return os.path.join(self.folder, saved.name)
 
-    def load_latest(self, map_location: Any) -> tuple[Saved, Trailer, Any] | None:
-        """The latest checkpoint that is whole. A warning names each that is not.
+    def load_latest(self, map_location: Any, among: list[Saved] | None = None) -> tuple[Saved, Trailer, Any] | None:
+        """The latest checkpoint that is whole, of these or of all. A warning names each that is not.
 
         Raises:
             CheckpointError: A checkpoint cannot be read, although it is whole, or may not be read.
         """
-        for saved in reversed(self.saved()):
+        for saved in reversed(self.saved() if among is None else among):
             found = self.load(saved, map_location)
             if found is not None:
                 return saved, *found
@@ -134,7 +136,9 @@ class CheckpointDirectory:
             if error.errno not in _NO_SPACE or len(before) < 2:
                 raise
             self._remove(before[:-1])
-            warn_once(f"the disk of {self.folder} is full: earlier checkpoints were removed to save another one")
+            warn_once(
+                f"the disk of {self.folder} is full: earlier checkpoints were removed to save another one"
+            )
             self._write_durably(saved, state, world_size)
         self._last = saved
 

@@ -332,7 +332,8 @@ class Job:
             return None
         self._refresh_gang()
         if self._directory is None:
-            self._directory = CheckpointDirectory(self._folder, self._keep, self.rank if self._all_ranks else None)
+            rank = self.rank if self._all_ranks else None
+            self._directory = CheckpointDirectory(self._folder, self._keep, rank)
         return self._directory
 
     def _load_of_first(self, directory: CheckpointDirectory, gang: Gang, map_location: Any) -> Any:
@@ -340,12 +341,13 @@ class Job:
         saved = directory.saved()
         latest = float(saved[-1].number if saved else 0)
         highest, lowest = gang.largest([latest, -latest])
-        found = directory.load_latest(map_location) if highest == -lowest or self.rank == 0 else None
+        # Another rank may save before this one reads: what counts is what was there when they agreed.
+        found = directory.load_latest(map_location, saved) if highest == -lowest or self.rank == 0 else None
         own = None if found is None else (found[1].step, found[2])
         if highest == -lowest:
             return own
         if self.rank == 0:
-            warn_once("the ranks do not share a checkpoint directory: rank 0 sends its checkpoint to the others")
+            warn_once("the ranks share no checkpoint directory: rank 0 sends its checkpoint to the others")
         return gang.broadcast(own)
 
     def _load_own_part(self, directory: CheckpointDirectory, gang: Gang, map_location: Any) -> Any:

@@ -10,4 +10,6 @@ from ..errors import MissingPackageError
 
 def missing(module: str, package: str, error: ImportError) -> MissingPackageError:
     """The error of an integration without its library."""
-    return MissingPackageError(f"cohabit.integrations.{module} needs the package {package} ({error}): pip install {package}")
+    return MissingPackageError(
+        f"cohabit.integrations.{module} needs the package {package} ({error}): pip install {package}"
+    )

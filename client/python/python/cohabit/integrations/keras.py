@@ -57,7 +57,8 @@ class CohabitCallback(keras.callbacks.Callback):  # type: ignore[misc, unused-ig
         self._step = self._job.start
         _restore(self._variables(), state["keras"])
         # Keras's own BackupAndRestore does the same.
-        self.model._initial_epoch = state["epoch"]
+        model: Any = self.model
+        model._initial_epoch = state["epoch"]
         if state["batches"]:
             self._pass_over(state["batches"])
 
@@ -105,7 +106,7 @@ class CohabitCallback(keras.callbacks.Callback):  # type: ignore[misc, unused-ig
 
     def _variables(self) -> list[Any]:
         """All that training changes: weights, seeds, moments of the optimizer, and sums of metrics."""
-        model = self.model
+        model: Any = self.model
         found = [*model.variables, *model.metrics_variables]
         if model.optimizer is not None:
             found += model.optimizer.variables
@@ -113,8 +114,8 @@ class CohabitCallback(keras.callbacks.Callback):  # type: ignore[misc, unused-ig
 
     def _pass_over(self, batches: int) -> None:
         """Has the first batches of the epoch read and not trained on."""
-        model, left = self.model, batches
-        function = model.train_function
+        model: Any = self.model
+        left, function = batches, model.train_function
         if keras.backend.backend() == "jax" or function is None or (model.steps_per_execution or 1) > 1:
             return  # They are computed, and what they change is put back.
 
@@ -137,7 +138,8 @@ class CohabitCallback(keras.callbacks.Callback):  # type: ignore[misc, unused-ig
         self._resumed = None
 
     def _total(self) -> int | None:
-        steps, epochs = self.params.get("steps"), self.params.get("epochs")
+        params: dict[str, Any] = self.params or {}
+        steps, epochs = params.get("steps"), params.get("epochs")
         return steps * epochs if steps and epochs else None
 
 

@@ -103,7 +103,9 @@ class CohabitCallback(Callback):  # type: ignore[misc, unused-ignore]
         folder = self._job.folder
         if folder is None or not os.path.isdir(folder):
             return []
-        matches = sorted((int(match[1]), match[0]) for match in map(_NAME.fullmatch, os.listdir(folder)) if match)
+        matches = sorted(
+            (int(match[1]), match[0]) for match in map(_NAME.fullmatch, os.listdir(folder)) if match
+        )
         return [os.path.join(folder, name) for _, name in matches]
 
 

@@ -1,16 +1,16 @@
 """Studies of Optuna in a job.
 
-    from cohabit.integrations.optuna import CohabitCallback, pruned_by
+from cohabit.integrations.optuna import CohabitCallback, pruned_by
 
-    def objective(trial):
-        with pruned_by(trial, "loss"):
-            for step in range(100):
-                job.log(loss=train_step(), step=step)      # also reports to the trial, which may be pruned here
-        return loss
+def objective(trial):
+    with pruned_by(trial, "loss"):
+        for step in range(100):
+            job.log(loss=train_step(), step=step)      # also reports to the trial, which may be pruned here
+    return loss
 
-    callback = CohabitCallback()
-    study = optuna.create_study(study_name="base", storage=callback.storage(), load_if_exists=True)
-    study.optimize(objective, n_trials=100, callbacks=[callback])
+callback = CohabitCallback()
+study = optuna.create_study(study_name="base", storage=callback.storage(), load_if_exists=True)
+study.optimize(objective, n_trials=100, callbacks=[callback])
 """
 
 from __future__ import annotations

@@ -23,16 +23,24 @@ class SummaryWriter:
         self.logdir = log_dir
         self._job = cohabit.job()
 
-    def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *rest: object, **more: object) -> None:
+    def add_scalar(
+        self, tag: str, scalar_value: Any, global_step: int | None = None, *rest: object, **more: object
+    ) -> None:
         """Logs one metric."""
         self._job.log({tag: scalar_value}, step=global_step)
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: int | None = None, *rest: object,
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        *rest: object,
         **more: object,
     ) -> None:
         """Logs several metrics, with the names `main_tag/tag`."""
-        self._job.log({f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}, step=global_step)
+        self._job.log(
+            {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}, step=global_step
+        )
 
     def flush(self) -> None:
         """Writes what is pending."""

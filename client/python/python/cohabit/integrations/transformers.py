@@ -6,8 +6,8 @@
     trainer = Trainer(..., callbacks=[callback])
     trainer.train(resume_from_checkpoint=callback.latest())
 
-The Trainer's own checkpoints are used, and its own way to go on: it skips the batches that were seen, and has the
-random numbers that it would have had.
+The Trainer's own checkpoints are used, and its own way to go on: it skips the batches that were seen. In the middle of
+an epoch it goes on exactly from version 5 on; version 4 shuffles the rest of the epoch anew.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class CohabitCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         folder = self._job.folder
         if folder is None or not os.path.isdir(folder):
             return None
-        steps = [int(match[1]) for match in map(re.compile(r"checkpoint-(\d+)").fullmatch, os.listdir(folder)) if match]
+        steps = [
+            int(match[1])
+            for match in map(re.compile(r"checkpoint-(\d+)").fullmatch, os.listdir(folder))
+            if match
+        ]
         paths = [os.path.join(folder, f"checkpoint-{step}") for step in sorted(steps, reverse=True)]
         return next(filter(_is_complete, paths), None)
 
