@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 /// The answer of an operation.
-pub(crate) enum Answer {
+pub(crate) enum NativeAnswer {
     /// A document of JSON.
     Document(String),
     /// The contents of a file.
@@ -18,32 +18,32 @@ pub(crate) enum Answer {
     Done,
 }
 
-impl Answer {
+impl NativeAnswer {
     /// This as a document of JSON.
-    pub(crate) fn document(document: &impl Serialize) -> Result<Answer, CommandError> {
+    pub(crate) fn document(document: &impl Serialize) -> Result<NativeAnswer, CommandError> {
         let text = serde_json::to_string(document)
             .map_err(|error| CommandError::internal(format!("a document cannot be written: {error}")))?;
-        Ok(Answer::Document(text))
+        Ok(NativeAnswer::Document(text))
     }
 }
 
-impl<'py> IntoPyObject<'py> for Answer {
+impl<'py> IntoPyObject<'py> for NativeAnswer {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
-            Answer::Document(text) => text.into_pyobject(py)?.into_any(),
-            Answer::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
-            Answer::Output(stream, bytes) => {
+            NativeAnswer::Document(text) => text.into_pyobject(py)?.into_any(),
+            NativeAnswer::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
+            NativeAnswer::Output(stream, bytes) => {
                 let stream = match stream {
                     LogStream::Stdout => "stdout",
                     LogStream::Stderr => "stderr",
                 };
                 (stream, PyBytes::new(py, &bytes)).into_pyobject(py)?.into_any()
             }
-            Answer::Done => py.None().into_bound(py),
+            NativeAnswer::Done => py.None().into_bound(py),
         })
     }
 }

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3_async_runtimes::tokio::{future_into_py, get_runtime};
 
-use crate::answer::Answer;
+use crate::answer::NativeAnswer;
 use crate::errors::exception;
 
 /// How often a thread that waits looks whether Ctrl-C was pressed.
@@ -22,18 +22,24 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 /// The process whose threads carry operations out; 0 before the first one.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
+/// What a call does.
+type Work = BoxFuture<'static, Result<NativeAnswer, CommandError>>;
+
 /// An operation that has not begun. It begins when it is waited for, once.
-#[pyclass(frozen, module = "cohabit._native")]
-pub(crate) struct Call {
-    work: Mutex<Option<BoxFuture<'static, Result<Answer, CommandError>>>>,
+#[pyclass(frozen, name = "Call", module = "cohabit._native")]
+pub(crate) struct NativeCall {
+    work: Mutex<Option<Work>>,
 }
 
-impl Call {
-    pub(crate) fn new(work: impl Future<Output = Result<Answer, CommandError>> + Send + 'static) -> Call {
-        Call { work: Mutex::new(Some(work.boxed())) }
+impl NativeCall {
+    pub(crate) fn new<F>(work: F) -> NativeCall
+    where
+        F: Future<Output = Result<NativeAnswer, CommandError>> + Send + 'static,
+    {
+        NativeCall { work: Mutex::new(Some(work.boxed())) }
     }
 
-    fn take(&self) -> PyResult<BoxFuture<'static, Result<Answer, CommandError>>> {
+    fn take(&self) -> PyResult<Work> {
         check_process()?;
         let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
         work.ok_or_else(|| PyRuntimeError::new_err("a call can be waited for once"))
@@ -41,11 +47,12 @@ impl Call {
 }
 
 #[pymethods]
-impl Call {
+impl NativeCall {
     /// Waits for the answer, for so many seconds. Other threads of Python run meanwhile, and Ctrl-C ends the
     /// waiting.
     fn wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        let limit = timeout.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+        let span = |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        let limit = timeout.map(span);
         let begun = Instant::now();
         let work = self.take()?;
         let (tell, answered) = mpsc::sync_channel(1);

@@ -17,11 +17,11 @@ use futures::stream::{StreamExt, TryStreamExt};
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::answer::Answer;
-use crate::call::Call;
+use crate::answer::NativeAnswer;
+use crate::call::NativeCall;
 use crate::errors::exception;
 use crate::reading::{self, metrics_of};
-use crate::stream::Stream;
+use crate::stream::{Answers, NativeStream};
 use crate::submission;
 
 /// How long calls try to reach a head that is gone: longer than a restart for an upgrade takes.
@@ -63,11 +63,11 @@ impl NativeClient {
     }
 
     /// Who this client is to the head: the first thing to ask, since it fails at once where no head answers.
-    fn identity(&self) -> Call {
+    fn identity(&self) -> NativeCall {
         self.call(|client| async move {
             // A head that was never reached is not waited for.
             let by = client.clone().with_retry_timeout(Duration::ZERO).accepted().await?.by;
-            Answer::document(&IdentityDocument {
+            NativeAnswer::document(&IdentityDocument {
                 head: client.head().to_owned(),
                 user: by.user,
                 role: by.role.to_string(),
@@ -76,13 +76,13 @@ impl NativeClient {
     }
 
     /// Submits the job that these flags and this command describe.
-    fn submit(&self, arguments: Vec<String>) -> Call {
+    fn submit(&self, arguments: Vec<String>) -> NativeCall {
         let settings = Arc::clone(&self.settings);
         self.call(|client| async move { submission::submit(&client, &settings, arguments).await })
     }
 
     /// The records of jobs.
-    fn show(&self, references: Vec<String>) -> Call {
+    fn show(&self, references: Vec<String>) -> NativeCall {
         self.call(|client| async move {
             let jobs = resolve(&client, &references).await?;
             job_list(client.show(&jobs).await?)
@@ -98,7 +98,7 @@ impl NativeClient {
         name: Option<String>,
         ended_after: Option<f64>,
         limit: u32,
-    ) -> Call {
+    ) -> NativeCall {
         self.call(move |client| async move {
             let states = states.iter().map(|state| parse_state(state)).collect::<Result<_, _>>()?;
             let ended_after = ended_after.map(|at| Time::from_micros((at.max(0.0) * 1e6) as u64));
@@ -108,7 +108,7 @@ impl NativeClient {
     }
 
     /// The records of the members of an array, without attempts.
-    fn members(&self, reference: String) -> Call {
+    fn members(&self, reference: String) -> NativeCall {
         self.call(|client| async move {
             let job = resolve_one(&client, &reference).await?;
             job_list(client.job(job).members().try_collect().await?)
@@ -116,7 +116,7 @@ impl NativeClient {
     }
 
     /// Waits for the end of jobs; their last records.
-    fn wait(&self, references: Vec<String>) -> Call {
+    fn wait(&self, references: Vec<String>) -> NativeCall {
         self.call(|client| async move {
             let jobs = resolve(&client, &references).await?;
             job_list(client.wait(&jobs).await?)
@@ -124,9 +124,9 @@ impl NativeClient {
     }
 
     /// A job's record now and after each change.
-    fn watch(&self, reference: String) -> Stream {
+    fn watch(&self, reference: String) -> NativeStream {
         self.stream(reference, |client, job| {
-            client.watch(job).map(|record| Answer::document(&JobDocument::from(&record?))).boxed()
+            client.watch(job).map(|record| NativeAnswer::document(&JobDocument::from(&record?))).boxed()
         })
     }
 
@@ -139,87 +139,86 @@ impl NativeClient {
         attempt: Option<u32>,
         tail: Option<u64>,
         follow: bool,
-    ) -> Stream {
+    ) -> NativeStream {
         let from = tail.map_or(LogPosition::Start, LogPosition::Tail);
         let at_end = if follow { FollowMode::Wait } else { FollowMode::Return };
         let options = LogOptions { rank, attempt, from, at_end };
         self.stream(reference, move |client, job| {
             let printed = client.logs(job, options);
             printed
-                .map(|record| record.map(|it| Answer::Output(it.stream, it.bytes)).map_err(Into::into))
+                .map(|record| record.map(|it| NativeAnswer::Output(it.stream, it.bytes)).map_err(Into::into))
                 .boxed()
         })
     }
 
     /// The metrics of rank 0 of a job, or of all members of an array, over the steps of each attempt.
-    fn metrics(&self, reference: String) -> Call {
+    fn metrics(&self, reference: String) -> NativeCall {
         self.call(|client| async move {
             let job = resolve_one(&client, &reference).await?;
-            Answer::document(&metrics_of(&client, job).await?)
+            NativeAnswer::document(&metrics_of(&client, job).await?)
         })
     }
 
-    /// Makes one change to some jobs: cancel, kill, hold, release or requeue. Fails with the first refusal, after
-    /// all were tried.
-    fn change(&self, change: String, references: Vec<String>) -> Call {
+    /// Makes one change to some jobs: cancel, kill, hold, release or requeue. Fails with the first refusal,
+    /// after all were tried.
+    fn change(&self, change: String, references: Vec<String>) -> NativeCall {
         self.call(|client| async move {
             let change = parse_change(&change)?;
             let jobs = resolve(&client, &references).await?;
-            let refused = client.change(change, &jobs).await?.into_iter().find_map(|(_, result)| match result {
+            let refusal = |(_, result)| match result {
                 ChangeResult::Done | ChangeResult::Already => None,
                 ChangeResult::Refused(refusal) => Some(refusal),
-            });
-            refused.map_or(Ok(Answer::Done), |refusal| Err(refusal.into()))
+            };
+            let refused = client.change(change, &jobs).await?.into_iter().find_map(refusal);
+            refused.map_or(Ok(NativeAnswer::Done), |refusal| Err(refusal.into()))
         })
     }
 
     /// Why a job waits, or how it ended.
-    fn explain(&self, reference: String) -> Call {
+    fn explain(&self, reference: String) -> NativeCall {
         self.call(|client| async move {
             let job = resolve_one(&client, &reference).await?;
-            Answer::document(&ExplanationDocument::new(job, client.explain(job).await?))
+            NativeAnswer::document(&ExplanationDocument::new(job, client.explain(job).await?))
         })
     }
 
     /// The nodes of the cluster.
-    fn nodes(&self) -> Call {
+    fn nodes(&self) -> NativeCall {
         self.call(|client| async move {
             let nodes: Vec<NodeDocument> = client.nodes().await?.iter().map(NodeDocument::from).collect();
-            Answer::document(&nodes)
+            NativeAnswer::document(&nodes)
         })
     }
 
     /// The contents of a file of a job.
-    fn read_file(&self, reference: String, path: String, rank: u32, limit: u64) -> Call {
+    fn read_file(&self, reference: String, path: String, rank: u32, limit: u64) -> NativeCall {
         self.call(move |client| async move {
             let job = resolve_one(&client, &reference).await?;
-            Ok(Answer::Bytes(reading::read_file(&client, job, &path, rank, Bytes(limit)).await?))
+            Ok(NativeAnswer::Bytes(reading::read_file(&client, job, &path, rank, Bytes(limit)).await?))
         })
     }
 }
 
 impl NativeClient {
-    fn call<F>(&self, work: impl FnOnce(Client) -> F) -> Call
+    fn call<F>(&self, work: impl FnOnce(Client) -> F) -> NativeCall
     where
-        F: Future<Output = Result<Answer, CommandError>> + Send + 'static,
+        F: Future<Output = Result<NativeAnswer, CommandError>> + Send + 'static,
     {
-        Call::new(work(self.client.clone()))
+        NativeCall::new(work(self.client.clone()))
     }
 
     /// The answers of a stream about the job that a reference names.
     fn stream(
         &self,
         reference: String,
-        answers: impl FnOnce(Client, JobId) -> futures::stream::BoxStream<'static, Result<Answer, CommandError>>
-        + Send
-        + 'static,
-    ) -> Stream {
+        answers: impl FnOnce(Client, JobId) -> Answers + Send + 'static,
+    ) -> NativeStream {
         let client = self.client.clone();
         let opened = async move {
             let job = resolve_one(&client, &reference).await?;
             Ok::<_, CommandError>(answers(client, job))
         };
-        Stream::new(futures::stream::once(opened).try_flatten().boxed())
+        NativeStream::new(futures::stream::once(opened).try_flatten().boxed())
     }
 }
 
@@ -241,8 +240,8 @@ async fn resolve_one(client: &Client, reference: &String) -> Result<JobId, Comma
     }
 }
 
-fn job_list(records: Vec<JobRecord>) -> Result<Answer, CommandError> {
-    Answer::document(&JobListDocument { jobs: records.iter().map(JobDocument::from).collect() })
+fn job_list(records: Vec<JobRecord>) -> Result<NativeAnswer, CommandError> {
+    NativeAnswer::document(&JobListDocument { jobs: records.iter().map(JobDocument::from).collect() })
 }
 
 fn parse_change(word: &str) -> Result<JobChange, CommandError> {
@@ -259,5 +258,5 @@ fn parse_change(word: &str) -> Result<JobChange, CommandError> {
 }
 
 fn parse_state(state: &str) -> Result<JobState, CommandError> {
-    state.parse().map_err(|error| CommandError::invalid(format!("{error}")))
+    state.parse().map_err(CommandError::invalid)
 }

@@ -7,26 +7,29 @@ use futures::stream::{BoxStream, StreamExt};
 use pyo3::prelude::*;
 use tokio::sync::Mutex;
 
-use crate::answer::Answer;
-use crate::call::Call;
+use crate::answer::NativeAnswer;
+use crate::call::NativeCall;
+
+/// What a stream has.
+pub(crate) type Answers = BoxStream<'static, Result<NativeAnswer, CommandError>>;
 
 /// A stream of answers. Nothing is asked for before Python wants the next one.
-#[pyclass(frozen, module = "cohabit._native")]
-pub(crate) struct Stream {
-    answers: Arc<Mutex<BoxStream<'static, Result<Answer, CommandError>>>>,
+#[pyclass(frozen, name = "Stream", module = "cohabit._native")]
+pub(crate) struct NativeStream {
+    answers: Arc<Mutex<Answers>>,
 }
 
-impl Stream {
-    pub(crate) fn new(answers: BoxStream<'static, Result<Answer, CommandError>>) -> Stream {
-        Stream { answers: Arc::new(Mutex::new(answers)) }
+impl NativeStream {
+    pub(crate) fn new(answers: Answers) -> NativeStream {
+        NativeStream { answers: Arc::new(Mutex::new(answers)) }
     }
 }
 
 #[pymethods]
-impl Stream {
+impl NativeStream {
     /// The next answer; `None` after the last.
-    fn next(&self) -> Call {
+    fn next(&self) -> NativeCall {
         let answers = Arc::clone(&self.answers);
-        Call::new(async move { answers.lock().await.next().await.unwrap_or(Ok(Answer::Done)) })
+        NativeCall::new(async move { answers.lock().await.next().await.unwrap_or(Ok(NativeAnswer::Done)) })
     }
 }

@@ -8,7 +8,7 @@ use cohabit_job_arguments::{JobArguments, SnapshotArgument, SubmitContext, speci
 use cohabit_settings::{SettingKey, Settings};
 use serde::Serialize;
 
-use crate::answer::Answer;
+use crate::answer::NativeAnswer;
 
 /// The flags of a job and of its submission, and its command.
 #[derive(Debug, Parser)]
@@ -38,7 +38,7 @@ pub(crate) async fn submit(
     client: &Client,
     settings: &Settings,
     arguments: Vec<String>,
-) -> Result<Answer, CommandError> {
+) -> Result<NativeAnswer, CommandError> {
     let flags = SubmitFlags::try_parse_from(arguments)
         .map_err(|error| CommandError::invalid(usage_message(&error)))?;
     let described = specify(&flags.job, flags.command, None, &SubmitContext::current()?)?;
@@ -63,7 +63,7 @@ pub(crate) async fn submit(
         None => client.submit(&submission).await?,
     };
     let notes = job.notes().to_vec();
-    Answer::document(&SubmissionDocument { id: job.id().to_string(), name, members, notes })
+    NativeAnswer::document(&SubmissionDocument { id: job.id().to_string(), name, members, notes })
 }
 
 /// Which files of the working directory the job gets a copy of.

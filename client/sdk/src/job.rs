@@ -94,8 +94,8 @@ impl JobHandle {
         self.client.list(Filter { members_of: Some(self.id.number), ..Filter::default() })
     }
 
-    /// Lets the worker of one rank of the latest attempt begin a copy of a file or directory, of which at most
-    /// `limit` is sent; what [`Client::read_copy`] reads then.
+    /// Lets the worker of one rank of the latest attempt begin a copy of a file or directory, of which at
+    /// most `limit` is sent; what [`Client::read_copy`] reads then.
     ///
     /// # Errors
     /// [`Error::Refused`] if it is an array, or has not run.

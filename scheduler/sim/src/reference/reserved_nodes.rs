@@ -61,9 +61,9 @@ impl ReservedNodes {
         self.valid.values().any(|it| is_now(it) && keeps_off(it, user, attempt))
     }
 
-    /// Whether an attempt of this user's may have been stopped for a reservation. Its record has the name that
-    /// its node had when it started; `names` are those for which the node has asked, and which it may have got
-    /// since.
+    /// Whether an attempt of this user's may have been stopped for a reservation. Its record has the name
+    /// that its node had when it started; `names` are those for which the node has asked, and which it may
+    /// have got since.
     pub(super) fn may_have_stopped(
         &self,
         user: &str,

@@ -7,7 +7,6 @@ gets SIGTERM's earlier handler back, and warnings do not end it.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from _thread import get_ident
 
@@ -15,12 +14,20 @@ from ..errors import Preempted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Iterable, Iterator
     from types import FrameType
     from typing import Any, Callable, TypeVar, Union
 
     T = TypeVar("T")
     Handler = Union[Callable[[int, "FrameType | None"], object], int, None]
+
+else:
+    # The module `signal` is this one with enums, whose import takes longer than everything else here.
+    try:
+        import _signal as signal
+    except ImportError:  # Another Python than CPython.
+        import signal
 
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 STOP = signal.SIGTERM
@@ -51,7 +58,7 @@ def survive_warnings() -> None:
     """From now on a warning is noted and does not end the process. Where a program has a handler, it stays alone."""
     try:
         for number in WARNINGS:
-            if signal.getsignal(number) is signal.SIG_DFL:
+            if signal.getsignal(number) == signal.SIG_DFL:
                 _install(number)
     except ValueError:
         pass  # Another thread than the main one imports Cohabit, and only that one may install handlers.
@@ -128,7 +135,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
         earlier(number, frame)
     if number == STOP and at_stop is not None:
         at_stop()
-    elif number == STOP and earlier is signal.SIG_DFL:
+    elif number == STOP and earlier == signal.SIG_DFL:
         # The job is closed, but somebody has put this handler back.
         raise Preempted
 
