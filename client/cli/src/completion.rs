@@ -48,12 +48,12 @@ pub(crate) fn recent_jobs(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The command line, with candidates for the flags that other crates describe.
 pub(crate) fn command() -> Command {
     let mut command = CommandLine::command();
-    let has_dependencies = |it: &&Command| it.get_arguments().any(|flag| flag.get_id() == DEPENDENCIES);
-    let names: Vec<String> =
-        command.get_subcommands().filter(has_dependencies).map(|it| it.get_name().to_owned()).collect();
-    for name in names {
+    // Only then do subcommands have their flags.
+    command.build();
+    let has_dependencies = |it: &&mut Command| it.get_arguments().any(|flag| flag.get_id() == DEPENDENCIES);
+    for found in command.get_subcommands_mut().filter(has_dependencies) {
         let with_candidates = |flag: Arg| flag.add(ArgValueCompleter::new(dependencies));
-        command = command.mut_subcommand(name, |it| it.mut_arg(DEPENDENCIES, with_candidates));
+        *found = std::mem::take(found).mut_arg(DEPENDENCIES, with_candidates);
     }
     command
 }

@@ -2,8 +2,8 @@
 //!
 //! What is here speaks in texts: arguments go in as flags of the command line, records come out as the JSON
 //! documents of `--output json`, and errors have the words of the command line. The classes that people use
-//! are in `python/cohabit`. Each operation is a [`NativeCall`](call::NativeCall), for which Python waits in a
-//! thread or in an event loop of asyncio. Start reading with [`client::NativeClient`].
+//! are in `python/cohabit`. Each operation is a `NativeCall`, for which Python waits in a
+//! thread or in an event loop of asyncio. Start reading with `client.rs`.
 
 mod answer;
 mod call;
