@@ -44,7 +44,10 @@ def measured() -> float:
 
 def imported() -> float:
     script = "import time; begun = time.perf_counter(); import cohabit; print(time.perf_counter() - begun)"
-    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, check=True) for _ in range(REPEATS)]
+    runs = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+        for _ in range(REPEATS)
+    ]
     return min(float(run.stdout) for run in runs) * 1e3
 
 
@@ -57,7 +60,9 @@ def main() -> int:
             COHABIT_CHECKPOINT_DIR=folder,
         )
         inside, import_inside = measured(), imported()
-    print(f"a step: outside of a job {outside:.2f} µs, in a job {inside:.2f} µs (limit {LIMIT_MICROSECONDS} µs)")
+    print(
+        f"a step: outside of a job {outside:.2f} µs, in a job {inside:.2f} µs (limit {LIMIT_MICROSECONDS} µs)"
+    )
     print(f"import: {import_outside:.1f} ms, in a job {import_inside:.1f} ms (limit {LIMIT_MILLISECONDS} ms)")
     is_quick = max(import_outside, import_inside) <= LIMIT_MILLISECONDS
     return 0 if is_quick and max(outside, inside) <= LIMIT_MICROSECONDS else 1

@@ -23,6 +23,7 @@ use crate::errors::exception;
 use crate::reading::{self, metrics_of};
 use crate::stream::{Answers, NativeStream};
 use crate::submission;
+use crate::watcher::NativeWatcher;
 
 /// How long calls try to reach a head that is gone: longer than a restart for an upgrade takes.
 const HEAD_ABSENCE: Duration = Duration::from_secs(60);
@@ -91,7 +92,7 @@ impl NativeClient {
 
     /// The records of the jobs that pass a filter, without attempts.
     #[pyo3(signature = (states, user, name, ended_after, limit))]
-    fn list(
+    fn jobs(
         &self,
         states: Vec<String>,
         user: Option<String>,
@@ -121,6 +122,11 @@ impl NativeClient {
             let jobs = resolve(&client, &references).await?;
             job_list(client.wait(&jobs).await?)
         })
+    }
+
+    /// Follows jobs that are added by and by.
+    fn watcher(&self) -> NativeWatcher {
+        NativeWatcher::new(self.client.watch_jobs())
     }
 
     /// A job's record now and after each change.

@@ -12,6 +12,7 @@ mod errors;
 mod reading;
 mod stream;
 mod submission;
+mod watcher;
 
 use pyo3::prelude::*;
 
@@ -23,4 +24,6 @@ mod _native {
     use crate::client::NativeClient;
     #[pymodule_export]
     use crate::stream::NativeStream;
+    #[pymodule_export]
+    use crate::watcher::NativeWatcher;
 }

@@ -246,7 +246,10 @@ def test_sigkill_in_the_middle_of_saving_loses_nothing(job_folder: JobFolder) ->
         assert at >= last
         last = at
         here = {it.name for it in saved(job_folder)} if job_folder.checkpoints.exists() else set()
-        until("it has saved more", lambda here=here: job_folder.checkpoints.exists() and set(job_folder.names()) - here)
+        until(
+            "it has saved more",
+            lambda here=here: job_folder.checkpoints.exists() and set(job_folder.names()) - here,
+        )
         # At any moment of writing, syncing and renaming.
         time.sleep(chance.random() / 50)
         script.signal(signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,11 +12,10 @@ import sys
 import threading
 from datetime import datetime, timedelta, timezone
 
+import cohabit
 import pytest
 from cluster_kit import Cluster
 from kit import until
-
-import cohabit
 
 pytest.importorskip("cohabit._native", reason="the native half is not built: pip install ./client/python")
 
@@ -71,8 +71,16 @@ def test_an_array_has_members_and_a_failure_raises_where_it_is_asked_for(client:
 def test_options_reach_the_job(client: cohabit.Client, tmp_path) -> None:
     first = client.submit(["true"], gpus=0.5)
     begin = datetime.now() + timedelta(hours=1)
-    options = {"env": {"SEED": "7"}, "workdir": tmp_path, "begin": begin, "depends_on": first, "preemptible": True}
-    job = client.submit([sys.executable, "-c", "import os; print(os.environ['SEED'], os.getcwd())"], gpus=0, **options)
+    options = {
+        "env": {"SEED": "7"},
+        "workdir": tmp_path,
+        "begin": begin,
+        "depends_on": first,
+        "preemptible": True,
+    }
+    job = client.submit(
+        [sys.executable, "-c", "import os; print(os.environ['SEED'], os.getcwd())"], gpus=0, **options
+    )
     assert job.record().state == "PENDING"
     first.wait(timeout=120)
     assert job.record().reason_code in ("waiting_for_dependency", "waiting_for_begin")
@@ -87,7 +95,10 @@ def test_a_file_of_a_job_is_read_while_it_runs_and_afterwards(client: cohabit.Cl
     script = "import time; open('result.bin', 'wb').write(bytes(range(256)) * 4096); time.sleep(1000)"
     job = client.submit([sys.executable, "-c", script], gpus=0.5, workdir=tmp_path)
     whole = bytes(range(256)) * 4096
-    until("the file is there", lambda: (tmp_path / "result.bin").exists() and len(job.read("result.bin")) == len(whole))
+    until(
+        "the file is there",
+        lambda: (tmp_path / "result.bin").exists() and len(job.read("result.bin")) == len(whole),
+    )
     assert job.read(tmp_path / "result.bin") == whole
     with pytest.raises(cohabit.NotFoundError, match="missing"):
         job.read("missing")
@@ -112,7 +123,9 @@ def test_waiting_has_a_limit_and_other_threads_go_on(client: cohabit.Client) -> 
     waiting.join()
 
 
-def test_bad_requests_are_told_in_the_words_of_the_command_line(client: cohabit.Client, shared: Cluster) -> None:
+def test_bad_requests_are_told_in_the_words_of_the_command_line(
+    client: cohabit.Client, shared: Cluster
+) -> None:
     for options, words in [
         ({"gpuss": 1}, "did you mean gpus"),
         ({"gpu_mem": "20G"}, "did you mean gpu_memory"),
@@ -146,19 +159,37 @@ def test_no_head_and_no_token_are_told_at_once(tmp_path, monkeypatch: pytest.Mon
 def test_ctrl_c_ends_the_waiting_and_says_how_to_come_back(client: cohabit.Client, shared: Cluster) -> None:
     job = client.submit(["sleep", "1000"], gpus=0.5)
     state = str(shared.folder / "state")
-    script = (
-        f"import cohabit; c = cohabit.Client(state={state!r}); job = c.job('{job.id}')\n"
-        "print('waits', flush=True); job.wait()"
+    # Python calls handlers within a wait: then the frame is there.
+    script = f"""
+import cohabit, signal, traceback
+def tell(number, frame):
+    if any(entry.name == "wait" for entry in traceback.extract_stack(frame)):
+        print("waits", flush=True)
+signal.signal(signal.SIGUSR1, tell)
+print("begins", flush=True)
+cohabit.Client(state={state!r}).job("{job.id}").wait()
+"""
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    waiting = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert waiting.stdout is not None and waiting.stdout.readline() == "waits\n"
-    until("the script is interrupted", lambda: (waiting.send_signal(signal.SIGINT), waiting.poll() is not None)[1])
-    assert f"job {job.id} goes on: come back with" in waiting.communicate()[1]
+    assert waiting.stdout is not None and waiting.stdout.readline() == "begins\n"
+    os.set_blocking(waiting.stdout.fileno(), False)
+
+    def is_waiting() -> bool:
+        waiting.send_signal(signal.SIGUSR1)
+        return waiting.stdout is not None and waiting.stdout.readline() == "waits\n"
+
+    until("the script waits", is_waiting)
+    waiting.send_signal(signal.SIGINT)
+    waiting.wait(timeout=120)
+    assert waiting.stderr is not None and f"job {job.id} goes on: come back with" in waiting.stderr.read()
     assert not job.record().has_ended
     job.cancel()
 
 
-def test_a_forked_process_is_refused_instead_of_waiting_for_ever(client: cohabit.Client, shared: Cluster) -> None:
+def test_a_forked_process_is_refused_instead_of_waiting_for_ever(
+    client: cohabit.Client, shared: Cluster
+) -> None:
     state = str(shared.folder / "state")
     script = (
         f"import cohabit, os; client = cohabit.Client(state={state!r})\n"
@@ -176,7 +207,9 @@ def test_a_forked_process_is_refused_instead_of_waiting_for_ever(client: cohabit
 def test_the_client_for_asyncio_has_the_same_answers(shared: Cluster) -> None:
     async def work() -> None:
         async with cohabit.AsyncClient(state=shared.folder / "state") as client:
-            jobs = await asyncio.gather(*(client.submit([sys.executable, "-c", REPORTS], gpus=0.5) for _ in range(2)))
+            jobs = await asyncio.gather(
+                *(client.submit([sys.executable, "-c", REPORTS], gpus=0.5) for _ in range(2))
+            )
             steps = [progress.step async for progress in jobs[0].progress()]
             assert steps[-1] == 3
             assert [record.state for record in await client.wait(*jobs, timeout=120)] == ["COMPLETED"] * 2
@@ -233,6 +266,8 @@ def test_metrics_become_tables_of_pandas_and_polars(client: cohabit.Client) -> N
     job = client.submit([sys.executable, "-c", REPORTS], gpus=0.5)
     job.wait(timeout=120)
     metrics = job.metrics()
-    assert isinstance(metrics.to_pandas(), pandas.DataFrame) and isinstance(metrics.to_polars(), polars.DataFrame)
+    assert isinstance(metrics.to_pandas(), pandas.DataFrame) and isinstance(
+        metrics.to_polars(), polars.DataFrame
+    )
     assert list(metrics.to_pandas()["step"]) == list(metrics.to_polars()["step"]) == [1, 2, 3]
     json.dumps(metrics.document)

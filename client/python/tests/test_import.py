@@ -9,17 +9,32 @@ import cohabit
 import pytest
 from kit import JobFolder
 
-
 # `import cohabit` has to take less than 10 ms (benches/track.py measures it): each of these takes a millisecond or more.
-SLOW = ("enum", "functools", "hashlib", "json", "pickle", "re", "signal", "threading", "typing", "numpy", "torch")
+SLOW = (
+    "enum",
+    "functools",
+    "hashlib",
+    "json",
+    "pickle",
+    "re",
+    "signal",
+    "threading",
+    "typing",
+    "numpy",
+    "torch",
+)
 LATER = ("cohabit._job.job", "cohabit._native", "cohabit.aio", "cohabit.client")
 
 
 @pytest.mark.parametrize("is_job", [False, True])
-def test_import_loads_nothing_slow_and_not_the_parts_that_are_used_later(job_folder: JobFolder, is_job: bool) -> None:
+def test_import_loads_nothing_slow_and_not_the_parts_that_are_used_later(
+    job_folder: JobFolder, is_job: bool
+) -> None:
     # Without `site`, which loads some of them in some environments.
     inner = f"import sys; sys.path[:0] = {sys.path!r}; import cohabit; print(*sorted(sys.modules))"
-    script = job_folder.start(f"import subprocess, sys; subprocess.run([sys.executable, '-SE', '-c', {inner!r}])", job=is_job)
+    script = job_folder.start(
+        f"import subprocess, sys; subprocess.run([sys.executable, '-SE', '-c', {inner!r}])", job=is_job
+    )
     code, out, err = script.end()
     assert code == 0 and "cohabit" in out.split(), err
     assert set(out.split()) & {*SLOW, *LATER} == set()

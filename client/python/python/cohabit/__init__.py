@@ -32,8 +32,12 @@ from .errors import (
     NotAllowedError,
     NotFoundError,
     Preempted,
+    RemoteCallError,
+    ResultTooLargeError,
     TryLaterError,
+    UnpicklableError,
     UnreachableError,
+    VersionMismatchError,
     WrongStateError,
 )
 
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from .aio import AsyncClient as AsyncClient
     from .client import Client as Client
     from .client import JobHandle as JobHandle
+    from .executor import Executor as Executor
 
 # The warning signal would end a script that is still importing PyTorch.
 if "COHABIT_JOB_ID" in _os.environ:
@@ -56,6 +61,7 @@ if "COHABIT_JOB_ID" in _os.environ:
 _LAZY = {
     "Job": "._job.job",
     "Client": ".client",
+    "Executor": ".executor",
     "JobHandle": ".client",
     "AsyncClient": ".aio",
 }
@@ -67,6 +73,7 @@ __all__ = [
     "Client",
     "CohabitError",
     "ConfigurationError",
+    "Executor",
     "FileError",
     "InternalError",
     "InvalidRequestError",
@@ -78,8 +85,12 @@ __all__ = [
     "NotAllowedError",
     "NotFoundError",
     "Preempted",
+    "RemoteCallError",
+    "ResultTooLargeError",
     "TryLaterError",
+    "UnpicklableError",
     "UnreachableError",
+    "VersionMismatchError",
     "WrongStateError",
     "job",
     "worker_init",

@@ -1,9 +1,9 @@
 """The client for asyncio: the methods of `cohabit.client`, awaited.
 
-    async with cohabit.AsyncClient() as client:
-        job = await client.submit(["python", "train.py"], gpus=0.5)
-        async for progress in job.progress():
-            print(progress.step)
+async with cohabit.AsyncClient() as client:
+    job = await client.submit(["python", "train.py"], gpus=0.5)
+    async for progress in job.progress():
+        print(progress.step)
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         """The link is shared by all clones and closed with the last: nothing is left to do."""
 
-    async def submit(self, command: Union[Sequence[Path], Path], **options: Unpack[JobOptions]) -> AsyncJobHandle:
+    async def submit(
+        self, command: Union[Sequence[Path], Path], **options: Unpack[JobOptions]
+    ) -> AsyncJobHandle:
         """Submits a job: see `Client.submit`."""
         submitted = await self._calls.submit(command, options)
         return AsyncJobHandle(self, submitted["id"], submitted["notes"])
@@ -62,7 +64,7 @@ class AsyncClient:
         limit: Optional[int] = None,
     ) -> list[JobRecord]:
         """The records of jobs: see `Client.jobs`."""
-        return await self._calls.list(states, user, name, since, limit)
+        return await self._calls.jobs(states, user, name, since, limit)
 
     async def wait(self, *jobs: AsyncReference, timeout: Optional[float] = None) -> list[JobRecord]:
         """Waits until all of these have ended: see `Client.wait`."""

@@ -25,7 +25,16 @@ from .errors import JobFailedError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Client", "Explanation", "JobHandle", "JobOptions", "JobRecord", "Metrics", "NodeRecord", "Progress"]
+__all__ = [
+    "Client",
+    "Explanation",
+    "JobHandle",
+    "JobOptions",
+    "JobRecord",
+    "Metrics",
+    "NodeRecord",
+    "Progress",
+]
 
 
 class Client:
@@ -84,7 +93,7 @@ class Client:
         limit: Optional[int] = None,
     ) -> list[JobRecord]:
         """The records of jobs, the newest last; arrays as a whole. `since` leaves out what ended before."""
-        return self._calls.list(states, user, name, since, limit).wait()
+        return self._calls.jobs(states, user, name, since, limit).wait()
 
     def wait(self, *jobs: Reference, timeout: Optional[float] = None) -> list[JobRecord]:
         """Waits until all of these have ended; their last records.
@@ -161,7 +170,9 @@ class JobHandle:
         pieces = [decoder.text(printed) for printed in self._calls.logs(self.id, rank, attempt, tail, False)]
         return "".join(pieces) + decoder.end()
 
-    def follow_logs(self, *, tail: Optional[int] = None, stream: Optional[str] = None, rank: int = 0) -> Iterator[str]:
+    def follow_logs(
+        self, *, tail: Optional[int] = None, stream: Optional[str] = None, rank: int = 0
+    ) -> Iterator[str]:
         """What one rank prints, as it comes, until the job has ended; also of its next attempts."""
         decoder = Decoder(stream)
         for printed in self._calls.logs(self.id, rank, None, tail, True):

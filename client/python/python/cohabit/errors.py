@@ -90,6 +90,22 @@ class JobFailedError(CohabitError):
         self.record = record
 
 
+class RemoteCallError(CohabitError):
+    """A call of `Executor` did not run, or left no result: its job failed, or it could not be loaded there."""
+
+
+class VersionMismatchError(RemoteCallError):
+    """The interpreter of a job is not that of the driver."""
+
+
+class UnpicklableError(CohabitError, TypeError):
+    """A function, an argument or a result cannot be pickled. The message names the object."""
+
+
+class ResultTooLargeError(RemoteCallError):
+    """A result is larger than what comes back."""
+
+
 _BY_CODE: dict[str, type[CohabitError]] = {
     "usage": InvalidRequestError,
     "unsatisfiable": InvalidRequestError,

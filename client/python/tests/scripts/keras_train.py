@@ -4,7 +4,6 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
-import cohabit  # isort: skip
 
 import keras
 import numpy

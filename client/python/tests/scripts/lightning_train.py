@@ -1,6 +1,5 @@
 """A training with Lightning, whose data loader can go on in the middle of an epoch."""
 
-import cohabit  # isort: skip
 
 import lightning
 import torch

@@ -3,8 +3,6 @@
 import os
 import tempfile
 
-import cohabit  # isort: skip
-
 import torch
 import transformers
 from cohabit.integrations.transformers import CohabitCallback

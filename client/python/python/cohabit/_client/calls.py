@@ -33,7 +33,7 @@ class Calls:
     def show(self, references: Sequence[str]) -> Operation[list[JobRecord]]:
         return Operation(self.native.show(list(references)), _records)
 
-    def list(
+    def jobs(
         self,
         states: Sequence[str],
         user: Optional[str],
@@ -42,7 +42,7 @@ class Calls:
         limit: Optional[int],
     ) -> Operation[list[JobRecord]]:
         ended_after = None if since is None else since.timestamp()
-        return Operation(self.native.list(list(states), user, name, ended_after, limit or 0), _records)
+        return Operation(self.native.jobs(list(states), user, name, ended_after, limit or 0), _records)
 
     def members(self, reference: str) -> Operation[list[JobRecord]]:
         return Operation(self.native.members(reference), _records)
@@ -52,6 +52,9 @@ class Calls:
 
     def watch(self, reference: str) -> Answers[JobRecord]:
         return Answers(self.native.watch(reference), lambda text: JobRecord.read(json.loads(text)))
+
+    def watcher(self) -> _native.Watcher:
+        return self.native.watcher()
 
     def logs(
         self, reference: str, rank: int, attempt: Optional[int], tail: Optional[int], follow: bool

@@ -23,10 +23,9 @@ Reference = Union[int, str, "JobHandle"]
 """A job: its number, `"12.5"` for a member of an array, its name, or a `JobHandle`."""
 
 
-class JobOptions(TypedDict, total=False):
-    """The keywords of `Client.submit`."""
+class SharedOptions(TypedDict, total=False):
+    """The keywords of `Client.submit` that calls of an executor have, too."""
 
-    name: str
     gpus: float  # in total; 0.5 shares one, 0 needs none
     gpu_memory: Size  # on each GPU
     cpus: int | str  # on each node; "2..12" lets the scheduler change them
@@ -39,14 +38,8 @@ class JobOptions(TypedDict, total=False):
     gpu_processes: int
     max_slowdown: float
     time: Span  # the longest run of an attempt
-    array: int | str | range  # members: a count, or indices such as "0-99%4"
-    at_once: int
-    each_line: Path
-    from_json: Path
     depends_on: Reference | Iterable[Reference]  # or texts such as "afterany:12"
-    workdir: Path
     env: Mapping[str, str] | Iterable[str]  # values, or names whose values are copied
-    snapshot: str | bool  # a copy of the code: True or "git", "all", "no"
     priority: int
     qos: str  # "low", "normal", "high"
     project: str
@@ -67,6 +60,18 @@ class JobOptions(TypedDict, total=False):
     group: str
     model: Path
     iterations: int
+
+
+class JobOptions(SharedOptions, total=False):
+    """The keywords of `Client.submit`."""
+
+    name: str
+    array: int | str | range  # members: a count, or indices such as "0-99%4"
+    at_once: int
+    each_line: Path
+    from_json: Path
+    workdir: Path
+    snapshot: str | bool  # a copy of the code: True or "git", "all", "no"
     idempotency_key: str
 
 
@@ -97,7 +102,9 @@ def _command(command: Sequence[Path] | Path) -> list[str]:
         return [program]
     words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in command]
     if not words:
-        raise InvalidRequestError("the command is empty: give a program and its arguments, such as ['python', 'train.py']")
+        raise InvalidRequestError(
+            "the command is empty: give a program and its arguments, such as ['python', 'train.py']"
+        )
     return words
 
 
@@ -177,7 +184,7 @@ def _environment(flag: str, value: Mapping[str, str] | Iterable[str]) -> list[st
 
 
 def _dependencies(flag: str, value: Reference | Iterable[Reference]) -> list[str]:
-    several = [value] if isinstance(value, (int, str)) or hasattr(value, "id") else list(value)
+    several = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     return [f"{flag}={getattr(each, 'id', each)}" for each in several]
 
 
@@ -186,7 +193,9 @@ def _begin(flag: str, value: str | datetime | timedelta) -> list[str]:
         return [f"{flag}=now+{math.ceil(value.total_seconds())}s"]
     if isinstance(value, datetime):
         # A time without a zone is local, as everywhere in Python.
-        return [f"{flag}={value.astimezone(timezone.utc).isoformat(timespec='seconds').replace('+00:00', 'Z')}"]
+        return [
+            f"{flag}={value.astimezone(timezone.utc).isoformat(timespec='seconds').replace('+00:00', 'Z')}"
+        ]
     return _text(flag, value)
 
 
@@ -196,12 +205,27 @@ def _list(flag: str, value: str | Iterable[str]) -> list[str]:
 
 _WRITERS: dict[str, Callable[[str, Any], list[str]]] = {
     **dict.fromkeys(
-        ("name", "gpus", "cpus", "nodes", "launch", "gpu_processes", "max_slowdown", "at_once", "priority", "qos"),
+        (
+            "name",
+            "gpus",
+            "cpus",
+            "nodes",
+            "launch",
+            "gpu_processes",
+            "max_slowdown",
+            "at_once",
+            "priority",
+            "qos",
+        ),
         _text,
     ),
-    **dict.fromkeys(("project", "retries", "on_stall", "stop_signal", "group", "iterations", "idempotency_key"), _text),
+    **dict.fromkeys(
+        ("project", "retries", "on_stall", "stop_signal", "group", "iterations", "idempotency_key"), _text
+    ),
     **dict.fromkeys(("each_line", "from_json", "workdir", "checkpoint", "stdout", "stderr", "model"), _path),
-    **dict.fromkeys(("exclusive", "enforced", "cap_compute", "hold", "requeue_on_timeout", "slurm_env"), _switch),
+    **dict.fromkeys(
+        ("exclusive", "enforced", "cap_compute", "hold", "requeue_on_timeout", "slurm_env"), _switch
+    ),
     **dict.fromkeys(("time", "stall_timeout", "grace"), _span),
     **dict.fromkeys(("gpu_memory", "memory"), _size),
     "array": _array,

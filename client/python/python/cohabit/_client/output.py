@@ -15,7 +15,9 @@ class Decoder:
 
     def __init__(self, stream: Optional[str]) -> None:
         if stream is not None and stream not in _STREAMS:
-            raise InvalidRequestError(f"stream={stream!r}: use 'stdout' or 'stderr', or leave it out for both")
+            raise InvalidRequestError(
+                f"stream={stream!r}: use 'stdout' or 'stderr', or leave it out for both"
+            )
         self._only = stream
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in _STREAMS}
 

@@ -71,7 +71,9 @@ class CheckpointDirectory:
         """The path of this checkpoint."""
         return os.path.join(self.folder, saved.name)
 
-    def load_latest(self, map_location: Any, among: list[Saved] | None = None) -> tuple[Saved, Trailer, Any] | None:
+    def load_latest(
+        self, map_location: Any, among: list[Saved] | None = None
+    ) -> tuple[Saved, Trailer, Any] | None:
         """The latest checkpoint that is whole, of these or of all. A warning names each that is not.
 
         Raises:

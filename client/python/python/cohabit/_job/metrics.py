@@ -30,7 +30,9 @@ def _checked(name: str, value: Any) -> Any:
     if type(value) in PLAIN:
         return value
     size = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
-    if isinstance(value, (str, bytes, complex)) or not (hasattr(value, "__float__") or hasattr(value, "item")):
+    if isinstance(value, (str, bytes, complex)) or not (
+        hasattr(value, "__float__") or hasattr(value, "item")
+    ):
         raise _error(name, value, f"it is a {type(value).__name__}")
     if isinstance(size, int) and size != 1:
         raise _error(name, value, f"it has {size} values")

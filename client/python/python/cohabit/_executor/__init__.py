@@ -1,0 +1,1 @@
+"""What `cohabit.Executor` is made of, in the driver and in the jobs."""

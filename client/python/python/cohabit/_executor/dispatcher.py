@@ -1,0 +1,283 @@
+"""Submits calls in batches, follows their jobs, and completes their futures.
+
+One thread writes and submits, another one follows all jobs with one question to the head.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from concurrent import futures
+from typing import Any, Optional, TypeVar
+
+from .. import errors
+from .._client.calls import Calls
+from .._client.records import JobRecord
+from ..errors import CohabitError, RemoteCallError, UnreachableError
+from .batch import MOST_BYTES, MOST_CALLS, Batch, PickledCall
+from .envelope import LARGEST_RESULT, Outcome
+from .journal import Journal
+
+T = TypeVar("T")
+
+GATHER_SECONDS = 0.005
+"""A batch waits so long for further calls."""
+FETCHES_AT_ONCE = 8
+
+
+class JobFuture(futures.Future[T]):
+    """A call. `job` is its job once it is submitted."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__()
+        self._dispatcher = dispatcher
+        self.job: Optional[str] = None
+        self._goes_on: Optional[bool] = None
+
+    def begin(self) -> bool:
+        """The call runs, or has ended; false if it was cancelled before. Only the dispatcher asks, with its lock."""
+        if self._goes_on is None:
+            self._goes_on = self.set_running_or_notify_cancel()
+        return self._goes_on
+
+    def cancel(self) -> bool:
+        """Ends a call that waits, in the cluster, too. False if it runs or has ended."""
+        return self._dispatcher.cancel(self)
+
+
+class Dispatcher:
+    """The calls of one executor."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        journal: Journal,
+        is_shared: bool,
+        python: Optional[str],
+        max_running: Optional[int],
+        options: dict[str, Any],
+    ) -> None:
+        self._calls = calls
+        self._journal = journal
+        self._is_shared = is_shared
+        self._python = python
+        self._max_running = max_running
+        self._options = options
+        self._changed = threading.Condition(threading.RLock())
+        self._waiting: deque[tuple[JobFuture[Any], PickledCall]] = deque()
+        self._to_cancel: list[str] = []
+        self._live: dict[str, tuple[JobFuture[Any], Batch, int]] = {}
+        """The calls that are in the cluster, by job."""
+        self._submitting = 0
+        self._is_finishing = False
+        self._watcher = calls.watcher()
+        self._fetchers = futures.ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="cohabit-fetch")
+        self._threads = [
+            threading.Thread(target=work, name=f"cohabit-{work.__name__.strip('_')}", daemon=True)
+            for work in (self._submit_all, self._follow)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def put(self, future: JobFuture[Any], call: PickledCall) -> None:
+        """Takes a call."""
+        with self._changed:
+            self._waiting.append((future, call))
+            self._changed.notify_all()
+
+    def adopt(self) -> list[futures.Future[Any]]:
+        """Follows the calls that another driver has submitted."""
+        adopted: list[futures.Future[Any]] = []
+        for batch in self._journal.batches:
+            batch_futures: list[JobFuture[Any]] = [JobFuture(self) for _ in range(batch.count)]
+            adopted += batch_futures
+            self._enter(batch, batch_futures)
+        return adopted
+
+    def cancel(self, future: JobFuture[Any]) -> bool:
+        # Functions that wait for the future are called here, so the lock is not held.
+        if not futures.Future.cancel(future):
+            return False
+        with self._changed:
+            is_new = future._goes_on is None
+            future.begin()
+            if is_new and future.job is not None:
+                self._to_cancel.append(future.job)
+            self._changed.notify_all()
+        return True
+
+    def cancel_all(self) -> None:
+        """Cancels all calls that do not run."""
+        with self._changed:
+            known = [future for future, _ in self._waiting] + [future for future, _, _ in self._live.values()]
+        for future in known:
+            future.cancel()
+
+    def finish(self) -> None:
+        """No further call comes."""
+        with self._changed:
+            self._is_finishing = True
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """Waits until all calls have ended."""
+        with self._changed:
+            self._changed.wait_for(self._is_idle)
+        self._watcher.close()
+        for thread in self._threads:
+            thread.join()
+        self._fetchers.shutdown()
+
+    def _is_idle(self) -> bool:
+        return not (self._waiting or self._submitting or self._live or self._to_cancel)
+
+    # The thread that submits.
+
+    def _submit_all(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._has_work)
+                cancelled, self._to_cancel = self._to_cancel, []
+                if self._is_finishing and self._is_idle() and not cancelled:
+                    return
+                is_ready = self._is_batch_ready()
+            if cancelled:
+                self._cancel_jobs(cancelled)
+            if is_ready:
+                self._submit_batch()
+
+    def _has_work(self) -> bool:
+        return bool(self._to_cancel) or self._is_batch_ready() or (self._is_finishing and self._is_idle())
+
+    def _is_batch_ready(self) -> bool:
+        return bool(self._waiting) and (self._max_running is None or len(self._live) < self._max_running)
+
+    def _cancel_jobs(self, jobs: list[str]) -> None:
+        try:
+            self._calls.change("cancel", jobs).wait()
+        except CohabitError:
+            pass  # They have ended meanwhile, or end by themselves: nobody waits for their results.
+
+    def _submit_batch(self) -> None:
+        taken = self._take_batch()
+        if not taken:
+            return
+        batch_futures, calls = [future for future, _ in taken], [call for _, call in taken]
+        options = dict(self._options)
+        if self._max_running is not None:
+            with self._changed:
+                options["at_once"] = max(1, self._max_running - len(self._live))
+        try:
+            batch = Batch.written(self._journal.next_folder(), calls, self._is_shared)
+            batch.submit(self._calls, self._python, options)
+            self._journal.add(batch)
+        except Exception as error:
+            self._fail(batch_futures, error)
+        else:
+            self._enter(batch, batch_futures)
+        with self._changed:
+            self._submitting = 0
+            self._changed.notify_all()
+
+    def _take_batch(self) -> list[tuple[JobFuture[Any], PickledCall]]:
+        """The calls that wait, and those that follow at once."""
+        taken: list[tuple[JobFuture[Any], PickledCall]] = []
+        size = 0
+        with self._changed:
+            while True:
+                while self._waiting and len(taken) < MOST_CALLS and size < MOST_BYTES:
+                    future, call = self._waiting.popleft()
+                    if not future.cancelled():
+                        taken.append((future, call))
+                        size += len(call)
+                        self._submitting = len(taken)
+                is_full = len(taken) >= MOST_CALLS or size >= MOST_BYTES
+                if is_full or not self._changed.wait_for(lambda: bool(self._waiting), GATHER_SECONDS):
+                    return taken
+
+    def _enter(self, batch: Batch, batch_futures: list[JobFuture[Any]]) -> None:
+        with self._changed:
+            for index, future in enumerate(batch_futures):
+                future.job = batch.member(index)
+                self._live[future.job] = (future, batch, index)
+                if future.cancelled():
+                    self._to_cancel.append(future.job)
+            self._changed.notify_all()
+        self._watcher.add([batch.member(index) for index in range(batch.count)])
+
+    # The thread that follows.
+
+    def _follow(self) -> None:
+        while True:
+            try:
+                changed = self._watcher.changes().wait(None)
+            except UnreachableError:
+                continue  # The jobs go on without the head, and their results stay.
+            except CohabitError as error:
+                with self._changed:
+                    lost, self._live = [future for future, _, _ in self._live.values()], {}
+                self._fail(lost, error)
+                continue
+            if changed is None:
+                return
+            for document in json.loads(changed)["jobs"]:
+                self._note(JobRecord.read(document))
+
+    def _note(self, record: JobRecord) -> None:
+        with self._changed:
+            known = self._live.get(record.id)
+            if known is None:
+                return
+            future, batch, index = known
+            if record.state == "RUNNING":
+                future.begin()
+        if record.has_ended and batch.is_shared:
+            self._complete(record, future, batch, index)
+        elif record.has_ended:
+            self._fetchers.submit(self._complete, record, future, batch, index)
+
+    def _complete(self, record: JobRecord, future: JobFuture[Any], batch: Batch, index: int) -> None:
+        with self._changed:
+            goes_on = future.begin()
+        if goes_on:
+            try:
+                outcome = batch.outcome(self._calls, index, LARGEST_RESULT)
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                _settle(future, outcome, record)
+        with self._changed:
+            self._live.pop(record.id, None)
+            self._changed.notify_all()
+
+    def _fail(self, failed: list[JobFuture[Any]], error: BaseException) -> None:
+        for future in failed:
+            with self._changed:
+                goes_on = future.begin()
+            if goes_on:
+                future.set_exception(error)
+        with self._changed:
+            self._changed.notify_all()
+
+
+class _RemoteTraceback(Exception):
+    """The traceback of the job, as the cause of an exception in the driver."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+def _settle(future: JobFuture[Any], outcome: Optional[Outcome], record: JobRecord) -> None:
+    if outcome is None:
+        future.set_exception(RemoteCallError(f"the call left no result: {record}"))
+        return
+    if outcome.kind == "value":
+        future.set_result(outcome.value)
+        return
+    if outcome.kind == "refused":
+        future.set_exception(getattr(errors, outcome.value)(outcome.text))
+        return
+    error = outcome.value if outcome.kind == "exception" else RemoteCallError(outcome.value)
+    error.__cause__ = _RemoteTraceback(outcome.text)
+    future.set_exception(error)

@@ -1,0 +1,56 @@
+"""What an executor has submitted, on the driver's disk: another driver collects the results after its death."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from .batch import Batch
+
+
+def root() -> str:
+    """Where the executors of this user have their folders: `$COHABIT_EXECUTOR_DIR`, or a cache in the home directory."""
+    given = os.environ.get("COHABIT_EXECUTOR_DIR")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return given or os.path.join(cache, "cohabit", "executors")
+
+
+class Journal:
+    """The folder of one executor, with a line for each batch."""
+
+    def __init__(self, folder: str, batches: list[Batch]) -> None:
+        self.folder = folder
+        self.batches = batches
+        self._path = os.path.join(folder, "batches")
+
+    @classmethod
+    def new(cls, folder: str) -> Journal:
+        os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+        os.mkdir(folder, mode=0o700)
+        return cls(folder, [])
+
+    @classmethod
+    def open(cls, folder: str) -> Journal:
+        journal = cls(folder, [])
+        try:
+            with open(journal._path, encoding="utf-8") as file:
+                # A line that was not written to its end was not submitted, as far as its driver knew.
+                lines = [line for line in file if line.endswith("\n")]
+        except FileNotFoundError:
+            lines = []
+        for line in lines:
+            it = json.loads(line)
+            journal.batches.append(Batch(it["folder"], it["nonce"], it["job"], it["count"], it["is_shared"]))
+        return journal
+
+    def next_folder(self) -> str:
+        return os.path.join(self.folder, f"batch-{len(self.batches)}")
+
+    def add(self, batch: Batch) -> None:
+        """Notes a batch that was submitted."""
+        self.batches.append(batch)
+        line = json.dumps(vars(batch)) + "\n"
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,202 @@
+"""Runs functions as jobs of the cluster, with the interface of `concurrent.futures`.
+
+    with cohabit.Executor(gpus=0.25, gpu_memory="10G", max_running=8) as pool:
+        results = list(pool.map(train, grid))
+
+Each call is a job: a member of an array. Functions and arguments are pickled by cloudpickle.
+"""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures
+import os
+import secrets
+import shutil
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
+
+from ._client.options import Path, SharedOptions
+from ._executor.batch import PickledCall
+from ._executor.dispatcher import Dispatcher, JobFuture
+from ._executor.journal import Journal, root
+from ._executor.pickling import pickled_arguments, pickled_function
+from .client import Client
+from .errors import InvalidRequestError, NotFoundError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Executor", "JobFuture"]
+
+T = TypeVar("T")
+
+
+class Executor(concurrent.futures.Executor):
+    """Runs each call in a job of its own.
+
+    Args:
+        client: The cluster. Default: the one that the command line would use.
+        max_running: How many calls run at once, at most. Default: as many as the cluster has room for.
+        name: The name of the jobs, and by which another driver may `attach`. Default: another one each time.
+        python: The interpreter in the jobs. Default: the path of this one.
+        shared: Whether all nodes see the driver's home directory, so that calls and results need not be sent. Default:
+            only if all nodes are this machine.
+        options: Of each job, as of `Client.submit`: `gpus`, `gpu_memory`, `time`, `retries`, …
+    """
+
+    futures: Sequence[Future[Any]] = ()
+    """Of an executor that was attached: its calls."""
+
+    def __init__(
+        self,
+        client: Optional[Client] = None,
+        *,
+        max_running: Optional[int] = None,
+        name: Optional[str] = None,
+        python: Optional[Path] = None,
+        shared: Optional[bool] = None,
+        **options: Unpack[SharedOptions],
+    ) -> None:
+        if max_running is not None and max_running < 1:
+            raise InvalidRequestError(f"max_running={max_running}: expected at least 1")
+        taken = {
+            "array",
+            "at_once",
+            "each_line",
+            "from_json",
+            "workdir",
+            "snapshot",
+            "idempotency_key",
+        } & set(options)
+        if taken:
+            raise InvalidRequestError(f"an executor sets {', '.join(sorted(taken))} itself: leave it out")
+        self.client = client or Client()
+        self.name = name or f"executor-{secrets.token_hex(4)}"
+        folder = os.path.join(root(), self.name)
+        if os.path.exists(folder):
+            raise InvalidRequestError(
+                f"there is an executor '{self.name}' already, in {folder}: collect its results with "
+                f"Executor.attach({self.name!r}), or give another name"
+            )
+        is_shared = _is_one_machine(self.client) if shared is None else shared
+        self._start(Journal.new(folder), is_shared, python, max_running, {**options, "name": self.name})
+
+    @classmethod
+    def attach(cls, name: str, client: Optional[Client] = None) -> Executor:
+        """An executor of this name whose driver has gone: its calls are `futures`, in the order of their submission.
+
+        Raises:
+            NotFoundError: This user has no such executor on this machine.
+        """
+        folder = os.path.join(root(), name)
+        if not os.path.isdir(folder):
+            raise NotFoundError(
+                f"there is no executor '{name}' in {root()}: it was shut down, or ran elsewhere"
+            )
+        self = cls.__new__(cls)
+        self.client = client or Client()
+        self.name = name
+        self._start(Journal.open(folder), True, None, None, {})
+        self.futures = self._dispatcher.adopt()
+        return self
+
+    def _start(
+        self,
+        journal: Journal,
+        is_shared: bool,
+        python: Optional[Path],
+        max_running: Optional[int],
+        options: dict[str, Any],
+    ) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._is_shut_down = False
+        interpreter = None if python is None else os.fspath(python)
+        self._dispatcher = Dispatcher(
+            self.client._calls, journal, is_shared, interpreter, max_running, options
+        )
+        self._at_exit = weakref.WeakMethod(self.shutdown)
+        atexit.register(_shut_down, self._at_exit)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Runs a call. What cannot be pickled fails the future with `UnpicklableError`, which names the object."""
+        with self._lock:
+            if self._is_shut_down:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            future: JobFuture[T] = JobFuture(self._dispatcher)
+            try:
+                call = PickledCall(pickled_function(fn), pickled_arguments(args, kwargs))
+            except Exception as error:
+                future.set_running_or_notify_cancel()
+                future.set_exception(error)
+                return future
+            self._dispatcher.put(future, call)
+            return future
+
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: Optional[float] = None,
+        chunksize: int = 1,
+    ) -> Iterator[T]:
+        """The results in the order of the arguments. With `chunksize`, a job runs so many calls."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout)
+        chunks = super().map(_run_chunk, *_constant_and_chunks(fn, iterables, chunksize), timeout=timeout)
+        return (result for chunk in chunks for result in chunk)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Takes no more calls. With `wait`, returns when all have ended."""
+        with self._lock:
+            self._is_shut_down = True
+        if cancel_futures:
+            self._dispatcher.cancel_all()
+        self._dispatcher.finish()
+        if wait:
+            self._dispatcher.join()
+            self._remove()
+
+    def _remove(self) -> None:
+        atexit.unregister(self._at_exit)
+        shutil.rmtree(self._journal.folder, ignore_errors=True)
+
+    def __repr__(self) -> str:
+        return f"Executor(name={self.name!r})"
+
+
+def _shut_down(method: weakref.WeakMethod[Callable[..., None]]) -> None:
+    """At the end of the program, calls that are under way are waited for, as by the standard executors."""
+    shutdown = method()
+    if shutdown is not None:
+        shutdown()
+
+
+def _run_chunk(fn: Callable[..., T], chunk: list[tuple[Any, ...]]) -> list[T]:
+    return [fn(*args) for args in chunk]
+
+
+def _constant_and_chunks(
+    fn: Callable[..., Any], iterables: tuple[Iterable[Any], ...], size: int
+) -> tuple[list[Callable[..., Any]], list[list[tuple[Any, ...]]]]:
+    calls = list(zip(*iterables))
+    chunks = [calls[start : start + size] for start in range(0, len(calls), size)]
+    return [fn] * len(chunks), chunks
+
+
+def _is_one_machine(client: Client) -> bool:
+    """Whether all nodes are this machine: then they see its files."""
+    import socket
+
+    own = {"127.0.0.1", "::1", "localhost", socket.gethostname()}
+    try:
+        own |= {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        pass
+    return all(node.document.get("address") in own for node in client.nodes())
