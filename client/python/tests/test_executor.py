@@ -215,3 +215,14 @@ def test_futures_work_with_as_completed(pool: cohabit.Executor) -> None:
     assert {waiting[done]: done.result() for done in futures.as_completed(waiting, timeout=BOUND)} == {
         number: number * number for number in range(5)
     }
+
+
+def test_joblib_runs_on_the_cluster(client: cohabit.Client) -> None:
+    joblib = pytest.importorskip("joblib", reason="joblib is not installed")
+    from cohabit.integrations import joblib as backend
+
+    backend.register()
+    with joblib.parallel_config(backend="cohabit", n_jobs=2, client=client, gpus=0.5):
+        assert joblib.Parallel()(joblib.delayed(square)(number) for number in range(5)) == [0, 1, 4, 9, 16]
+        with pytest.raises(ZeroDivisionError):
+            joblib.Parallel()(joblib.delayed(lambda number: 1 // number)(number) for number in (1, 0))

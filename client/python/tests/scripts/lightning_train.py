@@ -1,6 +1,5 @@
 """A training with Lightning, whose data loader can go on in the middle of an epoch."""
 
-
 import lightning
 import torch
 from cohabit.integrations.lightning import CohabitCallback
