@@ -56,8 +56,8 @@ impl NativeWatcher {
         self.shared.changed.notify_one();
     }
 
-    /// The records of jobs that have changed, the first time of each; `None` once this is closed. A job that has
-    /// ended is followed no longer.
+    /// The records of jobs that have changed, the first time of each; `None` once this is closed. A job that
+    /// has ended is followed no longer.
     fn changes(&self) -> NativeCall {
         let shared = Arc::clone(&self.shared);
         NativeCall::new(async move {
