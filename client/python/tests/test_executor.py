@@ -207,7 +207,17 @@ def test_bad_options_are_told_at_once(client: cohabit.Client) -> None:
         with pytest.raises(cohabit.InvalidRequestError, match=words):
             cohabit.Executor(client, **options)
     with cohabit.Executor(client, gpuss=1) as pool:
-        assert isinstance(pool.submit(square, 1).exception(BOUND), cohabit.InvalidRequestError)
+        for _ in range(2):
+            assert isinstance(pool.submit(square, 1).exception(BOUND), cohabit.InvalidRequestError)
+
+
+@pytest.mark.parametrize("name", ["..", "/etc", "a/b", "", ".hidden", "-flag", "a" * 101])
+def test_a_name_leads_to_no_other_folder(client: cohabit.Client, name: str) -> None:
+    with pytest.raises(cohabit.InvalidRequestError, match="use up to 100 letters"):
+        cohabit.Executor.attach(name, client)
+    if name:
+        with pytest.raises(cohabit.InvalidRequestError, match="use up to 100 letters"):
+            cohabit.Executor(client, name=name)
 
 
 def test_futures_work_with_as_completed(pool: cohabit.Executor) -> None:

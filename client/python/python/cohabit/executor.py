@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 from ._client.options import Path, SharedOptions
 from ._executor.batch import PickledCall
 from ._executor.dispatcher import Dispatcher, JobFuture
-from ._executor.journal import Journal, root
+from ._executor.journal import Journal, folder_of, root
 from ._executor.pickling import pickled_arguments, pickled_function
 from .client import Client
 from .errors import InvalidRequestError, NotFoundError
@@ -76,7 +76,7 @@ class Executor(concurrent.futures.Executor):
             raise InvalidRequestError(f"an executor sets {', '.join(sorted(taken))} itself: leave it out")
         self.client = client or Client()
         self.name = name or f"executor-{secrets.token_hex(4)}"
-        folder = os.path.join(root(), self.name)
+        folder = folder_of(self.name)
         if os.path.exists(folder):
             raise InvalidRequestError(
                 f"there is an executor '{self.name}' already, in {folder}: collect its results with "
@@ -92,7 +92,7 @@ class Executor(concurrent.futures.Executor):
         Raises:
             NotFoundError: This user has no such executor on this machine.
         """
-        folder = os.path.join(root(), name)
+        folder = folder_of(name)
         if not os.path.isdir(folder):
             raise NotFoundError(
                 f"there is no executor '{name}' in {root()}: it was shut down, or ran elsewhere"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 
+from ..errors import InvalidRequestError
 from .batch import Batch
 
 
@@ -13,6 +16,19 @@ def root() -> str:
     given = os.environ.get("COHABIT_EXECUTOR_DIR")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return given or os.path.join(cache, "cohabit", "executors")
+
+
+def folder_of(name: str) -> str:
+    """The folder of the executor with this name. It is removed with the executor, so no name leads elsewhere.
+
+    Raises:
+        InvalidRequestError: It is no name.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", name):
+        raise InvalidRequestError(
+            f"name={name!r}: use up to 100 letters, digits, '.', '-' and '_', and begin with none of '.' and '-'"
+        )
+    return os.path.join(root(), name)
 
 
 class Journal:
@@ -44,7 +60,8 @@ class Journal:
         return journal
 
     def next_folder(self) -> str:
-        return os.path.join(self.folder, f"batch-{len(self.batches)}")
+        """A folder for a batch. One that could not be submitted keeps its own."""
+        return os.path.join(self.folder, f"batch-{secrets.token_hex(8)}")
 
     def add(self, batch: Batch) -> None:
         """Notes a batch that was submitted."""

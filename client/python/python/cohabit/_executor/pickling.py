@@ -12,7 +12,7 @@ _DEPTH = 4
 
 
 def pickled(value: Any, name: str) -> bytes:
-    """The pickle of a value. Plain data is pickled by the standard library, which jobs load quicker.
+    """The pickle of a value.
 
     Raises:
         UnpicklableError: It cannot be pickled; the message names the object in it that cannot.
@@ -41,14 +41,10 @@ def pickled_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     if data and b"__main__" not in data:
         return data
     for position, value in enumerate(args):
-        _check(value, f"argument {position + 1}")
+        pickled(value, f"argument {position + 1}")
     for keyword, value in kwargs.items():
-        _check(value, f"argument {keyword!r}")
+        pickled(value, f"argument {keyword!r}")
     return pickled((args, kwargs), "the arguments")
-
-
-def _check(value: Any, name: str) -> None:
-    pickled(value, name)
 
 
 def _culprit(value: Any, name: str, depth: int = _DEPTH) -> str:
