@@ -146,6 +146,10 @@ class Dispatcher:
                 self._cancel_jobs(cancelled)
             if is_ready:
                 self._submit_batch()
+            with self._changed:
+                # Who waits for the end hears of it also where all that was taken had been cancelled.
+                self._submitting = 0
+                self._changed.notify_all()
 
     def _has_work(self) -> bool:
         return bool(self._to_cancel) or self._is_batch_ready() or (self._is_finishing and self._is_idle())
@@ -176,9 +180,6 @@ class Dispatcher:
             self._fail(batch_futures, error)
         else:
             self._enter(batch, batch_futures)
-        with self._changed:
-            self._submitting = 0
-            self._changed.notify_all()
 
     def _take_batch(self) -> list[tuple[JobFuture[Any], PickledCall]]:
         """The calls that wait, and those that follow at once."""
