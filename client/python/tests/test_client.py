@@ -163,7 +163,7 @@ def test_ctrl_c_ends_the_waiting_and_says_how_to_come_back(client: cohabit.Clien
     script = f"""
 import cohabit, signal, traceback
 def tell(number, frame):
-    if any(entry.name == "wait" for entry in traceback.extract_stack(frame)):
+    if any(entry.name == "_interruptible" for entry in traceback.extract_stack(frame)):
         print("waits", flush=True)
 signal.signal(signal.SIGUSR1, tell)
 print("begins", flush=True)
