@@ -1,5 +1,7 @@
 //! What operations give to Python.
 
+use std::os::fd::{IntoRawFd, OwnedFd};
+
 use cohabit_client::types::LogStream;
 use cohabit_console::CommandError;
 use pyo3::prelude::*;
@@ -14,6 +16,8 @@ pub(crate) enum NativeAnswer {
     Bytes(Vec<u8>),
     /// What was printed, and to which stream.
     Output(LogStream, Vec<u8>),
+    /// A socket, which is Python's own from then on.
+    Socket(OwnedFd),
     /// It was done, or no more comes.
     Done,
 }
@@ -43,6 +47,7 @@ impl<'py> IntoPyObject<'py> for NativeAnswer {
                 };
                 (stream, PyBytes::new(py, &bytes)).into_pyobject(py)?.into_any()
             }
+            NativeAnswer::Socket(socket) => socket.into_raw_fd().into_pyobject(py)?.into_any(),
             NativeAnswer::Done => py.None().into_bound(py),
         })
     }

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::answer::NativeAnswer;
 use crate::call::NativeCall;
+use crate::connecting;
 use crate::errors::exception;
 use crate::reading::{self, metrics_of};
 use crate::stream::{Answers, NativeStream};
@@ -193,6 +194,14 @@ impl NativeClient {
         self.call(|client| async move {
             let nodes: Vec<NodeDocument> = client.nodes().await?.iter().map(NodeDocument::from).collect();
             NativeAnswer::document(&nodes)
+        })
+    }
+
+    /// A socket whose other end is a port on which a rank of this attempt of a job listens.
+    fn connect(&self, job: String, rank: u32, attempt: u32, port: u16) -> NativeCall {
+        self.call(move |client| async move {
+            let job = resolve_one(&client, &job).await?;
+            connecting::connect(&client, job.attempt(attempt).rank(rank), port).await
         })
     }
 

@@ -8,6 +8,7 @@
 mod answer;
 mod call;
 mod client;
+mod connecting;
 mod errors;
 mod reading;
 mod stream;

@@ -2,13 +2,21 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use cohabit_client::Client;
-use cohabit_client::types::{Bytes, CopyDepth, CopyRead, FollowMode, JobId, JobRecord, MetricSeries, RankId};
+use cohabit_client::types::{
+    Bytes, CopyDepth, CopyId, CopyRead, FollowMode, JobId, JobRecord, MetricSeries, RankId, RefusalCode,
+};
+use cohabit_client::{Client, Error, while_away};
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_documents::metrics::MetricsDocument;
 use cohabit_transfer::{ReceiveError, ReceiveLimits, Receiver, Target, TransferFailure};
 use futures::stream::TryStreamExt;
+use tokio::time::sleep;
+
+/// How long copies of the same user that go on may delay one.
+const ROOM_WITHIN: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The contents of a file, as they arrive.
 #[derive(Clone, Default)]
@@ -33,13 +41,36 @@ pub(crate) async fn read_file(
     rank: u32,
     limit: Bytes,
 ) -> Result<Vec<u8>, CommandError> {
-    let id = client.job(job).start_copy(path, rank, CopyDepth::File, limit).await?;
+    let id = start(client, job, path, rank, limit).await?;
+    let contents = receive(client, job, id, limit).await;
+    // Its worker would notice by itself, but later.
+    let _ = client.end_copy(id).await;
+    contents
+}
+
+/// Starts a copy, once the node has room for one more.
+async fn start(client: &Client, job: JobId, path: &str, rank: u32, limit: Bytes) -> Result<CopyId, Error> {
+    let begun = Instant::now();
+    loop {
+        match client.job(job).start_copy(path, rank, CopyDepth::File, limit).await {
+            Err(Error::Refused(refusal))
+                if refusal.code == RefusalCode::Limit && begun.elapsed() < ROOM_WITHIN =>
+            {
+                sleep(PAUSE).await;
+            }
+            started => return started,
+        }
+    }
+}
+
+async fn receive(client: &Client, job: JobId, id: CopyId, limit: Bytes) -> Result<Vec<u8>, CommandError> {
     let contents = Contents::default();
     let target = Target::Stream(Box::new(contents.clone()));
     let mut receiver = Receiver::new(target, ReceiveLimits { bytes: limit });
     let mut from = 0;
     loop {
-        let piece = client.read_copy(CopyRead { id, from, at_end: FollowMode::Wait }).await?;
+        let read = CopyRead { id, from, at_end: FollowMode::Wait };
+        let piece = while_away(|| client.read_copy(read)).await?;
         from += piece.bytes.len() as u64;
         receiver.take(&piece.bytes).map_err(|error| of_receiving(job, &error))?;
         if piece.is_last {
@@ -47,8 +78,6 @@ pub(crate) async fn read_file(
         }
     }
     receiver.finish().map_err(|error| of_receiving(job, &error))?;
-    // Its worker would notice by itself, but later.
-    let _ = client.end_copy(id).await;
     Ok(std::mem::take(&mut contents.0.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 

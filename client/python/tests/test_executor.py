@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import threading
 import time
 from concurrent import futures
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client as Connect
 
 import cohabit
 import pytest
@@ -39,9 +42,11 @@ def client(shared: Cluster) -> cohabit.Client:
     return cohabit.Client(state=shared.folder / "state")
 
 
-@pytest.fixture(params=[True, False], ids=["shared disk", "sent"])
+@pytest.fixture(params=[(True, False), (False, False), (True, True), (False, True)], ids=str)
 def pool(request: pytest.FixtureRequest, client: cohabit.Client):
-    with cohabit.Executor(client, gpus=0.5, shared=request.param) as running:
+    """An executor: with files that are shared or sent, and with a job for each call or warm interpreters."""
+    shared, warm = request.param
+    with cohabit.Executor(client, gpus=0.5, shared=shared, warm=warm, max_running=3) as running:
         yield running
 
 
@@ -190,6 +195,140 @@ def test_a_driver_that_dies_leaves_its_results_to_another(
         cohabit.Executor.attach("lost", client)
 
 
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_call_that_fails_its_process_is_run_again_as_often_as_retries_say(
+    client: cohabit.Client, tmp_path: pathlib.Path, warm: bool
+) -> None:
+    def fails_at_first(successes_after: int, trace: pathlib.Path) -> int:
+        with trace.open("a") as file:
+            file.write(".")
+        if len(trace.read_text()) <= successes_after:
+            os._exit(7)
+        return len(trace.read_text())
+
+    with cohabit.Executor(client, gpus=0.5, retries=2, warm=warm, max_running=1) as pool:
+        assert pool.submit(fails_at_first, 2, tmp_path / "two").result(BOUND) == 3
+    with cohabit.Executor(client, gpus=0.5, retries=2, warm=warm, max_running=1) as pool:
+        error = pool.submit(fails_at_first, 9, tmp_path / "nine").exception(BOUND)
+    assert isinstance(error, cohabit.RemoteCallError) and "code 7" in str(error)
+    assert len((tmp_path / "nine").read_text()) == 3
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_call_whose_job_is_stopped_is_run_again(
+    client: cohabit.Client, tmp_path: pathlib.Path, warm: bool
+) -> None:
+    def waits(folder: pathlib.Path) -> int:
+        own = folder / f"attempt-{os.environ['COHABIT_ATTEMPT']}"
+        own.touch()
+        while not (folder / "go").exists():
+            time.sleep(0.01)
+        return len(list(folder.glob("attempt-*")))
+
+    with cohabit.Executor(client, gpus=0.5, warm=warm, max_running=1) as pool:
+        future = pool.submit(waits, tmp_path)
+        until("it runs", (tmp_path / "attempt-1").exists)
+        client.job(future.job).requeue()
+        until("it runs again", (tmp_path / "attempt-2").exists)
+        (tmp_path / "go").touch()
+        assert future.result(BOUND) == 2
+        assert client.job(future.job).record().attempt == 2
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_job_that_somebody_cancels_fails_its_call(
+    client: cohabit.Client, tmp_path: pathlib.Path, warm: bool
+) -> None:
+    def waits(started: pathlib.Path) -> None:
+        started.touch()
+        time.sleep(1000)
+
+    with cohabit.Executor(client, gpus=0.5, warm=warm, max_running=1) as pool:
+        future = pool.submit(waits, tmp_path / "started")
+        until("it runs", (tmp_path / "started").exists)
+        client.job(future.job).cancel()
+        error = future.exception(BOUND)
+        assert isinstance(error, cohabit.RemoteCallError) and "CANCELLED" in str(error)
+        assert pool.submit(square, 4).result(BOUND) == 16
+
+
+def count_calls() -> tuple[int, int]:
+    """Which process this is, and how many calls it has run."""
+    import cohabit
+
+    calls = getattr(cohabit, "calls_of_this_process", 0) + 1
+    cohabit.calls_of_this_process = calls
+    return os.getpid(), calls
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_warm_interpreters_take_one_call_after_the_other(client: cohabit.Client, is_shared: bool) -> None:
+    with cohabit.Executor(
+        client, gpus=0.5, warm=True, max_running=2, shared=is_shared, name=f"warm-{is_shared}"
+    ) as pool:
+        counts = [pool.submit(count_calls) for _ in range(20)]
+        by_process: dict[int, list[int]] = {}
+        for pid, calls in (future.result(BOUND) for future in counts):
+            by_process.setdefault(pid, []).append(calls)
+        assert len(by_process) <= 2 and sum(map(len, by_process.values())) == 20
+        assert all(sorted(calls) == list(range(1, len(calls) + 1)) for calls in by_process.values())
+        assert len({future.job for future in counts}) <= 2
+        large = pool.submit(bytes, 20 << 20)
+        assert len(large.result(BOUND)) == 20 << 20
+    ended = client.wait(*{future.job for future in counts}, timeout=BOUND)
+    assert {record.state for record in ended} == {"COMPLETED"}
+
+
+def test_warm_interpreters_end_when_there_is_nothing_to_do_and_are_started_again(
+    client: cohabit.Client,
+) -> None:
+    with cohabit.Executor(client, gpus=0.5, warm="200ms", max_running=1) as pool:
+        first = pool.submit(os.getpid)
+        first.result(BOUND)
+        assert client.wait(first.job, timeout=BOUND)[0].state == "COMPLETED"
+        second = pool.submit(os.getpid)
+        assert second.result(BOUND) != first.result() and second.job != first.job
+
+
+def test_warm_interpreters_that_cannot_start_fail_their_calls(client: cohabit.Client) -> None:
+    with cohabit.Executor(client, gpus=0.5, warm=True, max_running=1, python="/nowhere/python") as pool:
+        errors = [pool.submit(square, number).exception(BOUND) for number in range(3)]
+    assert all(isinstance(it, cohabit.RemoteCallError) and "/nowhere/python" in str(it) for it in errors), (
+        errors
+    )
+
+
+def test_an_interpreter_runs_nothing_for_who_does_not_know_its_key(tmp_path: pathlib.Path) -> None:
+    from cohabit._executor import serve_calls
+    from cohabit._executor.batch import Batch
+    from cohabit._executor.envelope import Outcome, header
+
+    batch = Batch.of_interpreters(str(tmp_path / "batch"), 1, True)
+    assert os.stat(batch.folder).st_mode & 0o777 == 0o700
+    environment = {**os.environ, "COHABIT_ARRAY_INDEX": "0", "COHABIT_ATTEMPT": "1"}
+    command = [sys.executable, "-c", serve_calls.PROGRAM, batch.folder, batch.nonce]
+    with subprocess.Popen(command, env=environment) as interpreter:
+        said = tmp_path / "batch" / "results" / "0-cohabit-port-1"
+        until("it listens", said.exists)
+        address = ("127.0.0.1", int(said.read_text()))
+        with pytest.raises((AuthenticationError, EOFError, OSError)):
+            Connect(address, authkey=b"a guess")
+        with Connect(address, authkey=batch.key()) as driver:
+            driver.send(header())
+            assert driver.recv() is None
+            call = (1, pickle.dumps(square), pickle.dumps(((3,), {})))
+            driver.send(call)
+            assert Outcome.read(driver.recv_bytes()).value == 9
+        # A driver that lost its connection asks again, and the call does not run again.
+        with Connect(address, authkey=batch.key()) as driver:
+            driver.send(header())
+            assert driver.recv() is None
+            driver.send((1, b"unread", b"unread"))
+            assert Outcome.read(driver.recv_bytes()).value == 9
+            driver.send(None)
+    assert interpreter.returncode == 0
+
+
 def test_another_version_of_python_is_refused(client: cohabit.Client) -> None:
     other = os.environ.get("COHABIT_OTHER_PYTHON")
     if not other:
@@ -203,6 +342,8 @@ def test_bad_options_are_told_at_once(client: cohabit.Client) -> None:
     for options, words in [
         ({"max_running": 0}, "at least 1"),
         ({"array": 3}, "sets array itself"),
+        ({"warm": True}, "say how many with max_running"),
+        ({"warm": "soon", "max_running": 1}, "not a span"),
     ]:
         with pytest.raises(cohabit.InvalidRequestError, match=words):
             cohabit.Executor(client, **options)

@@ -50,6 +50,7 @@
 //! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
 #![warn(missing_docs)]
 
+mod absence;
 mod applications;
 mod builder;
 mod call;
@@ -62,12 +63,14 @@ mod job;
 mod link;
 mod list;
 mod logs;
+mod port_connection;
 mod reservations;
 mod shares;
 mod submission;
 mod usage;
 mod watch;
 
+pub use absence::while_away;
 pub use builder::JobBuilder;
 pub use call::Client;
 pub use code::{CodeError, CodeFolder, CodeUpload, MOST_SNAPSHOT_BYTES};
@@ -79,5 +82,6 @@ pub use connect::ConnectOptions;
 pub use error::Error;
 pub use job::JobHandle;
 pub use logs::{LogOptions, LogPart};
+pub use port_connection::PortConnection;
 pub use submission::Submission;
 pub use watch::JobsWatcher;

@@ -13,14 +13,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cohabit_client::types::{Bytes, CopyDepth, CopyId, CopyRead, FollowMode, JobId, RefusalCode, counted};
-use cohabit_client::{Client, Error};
+use cohabit_client::{Client, Error, while_away};
 use cohabit_console::{CommandError, CommandErrorKind, output, printable_line, with_schema};
 use cohabit_transfer::{ReceiveError, ReceiveLimits, Received, Receiver, TransferFailure};
 use tokio::time::{sleep, timeout};
 
 use self::destination::Destination;
 use self::piece_writer::PieceWriter;
-use super::absence::while_away;
 use super::job_reference::resolve_one;
 use super::terminal::EndSignals;
 use crate::arguments::{CpArguments, JobPath, OutputFormat};

@@ -1,6 +1,5 @@
 //! `forward`: a port of this machine that leads to one on which a job listens.
 
-mod connection;
 mod local_port;
 
 use std::process::ExitCode;

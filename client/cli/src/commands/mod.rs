@@ -3,7 +3,6 @@
 //! A command returns an exit code or an error, and prints through `cohabit_console::output` only. Start
 //! reading at [`dispatch`].
 
-mod absence;
 mod actors;
 mod application_logs;
 mod application_waits;

@@ -17,13 +17,15 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
-from ._client.options import Path, SharedOptions
+from ._client.options import Path, SharedOptions, Span
 from ._executor.batch import PickledCall
-from ._executor.dispatcher import Dispatcher, JobFuture
+from ._executor.dispatcher import Dispatcher
 from ._executor.journal import Journal, folder_of, root
 from ._executor.pickling import pickled_arguments, pickled_function
+from ._executor.runner import JobFuture, Runner
+from ._job.spans import seconds
 from .client import Client
 from .errors import InvalidRequestError, NotFoundError
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "JobFuture"]
 
 T = TypeVar("T")
+
+DEFAULT_IDLE_SECONDS = 60.0
+"""Warm interpreters end after so long without a call."""
 
 
 class Executor(concurrent.futures.Executor):
@@ -45,6 +50,9 @@ class Executor(concurrent.futures.Executor):
         python: The interpreter in the jobs. Default: the path of this one.
         shared: Whether all nodes see the driver's home directory, so that calls and results need not be sent. Default:
             only if all nodes are this machine.
+        warm: Whether jobs are interpreters that take one call after the other, `max_running` of them, instead of a job
+            for each call. They end when there was no call for a minute, or for the span that is given here. Then
+            options such as `time` and `retries` are those of an interpreter, and `attach` finds no calls.
         options: Of each job, as of `Client.submit`: `gpus`, `gpu_memory`, `time`, `retries`, …
     """
 
@@ -59,10 +67,12 @@ class Executor(concurrent.futures.Executor):
         name: Optional[str] = None,
         python: Optional[Path] = None,
         shared: Optional[bool] = None,
+        warm: Union[bool, Span] = False,
         **options: Unpack[SharedOptions],
     ) -> None:
         if max_running is not None and max_running < 1:
             raise InvalidRequestError(f"max_running={max_running}: expected at least 1")
+        idle_seconds = _idle_seconds(warm, max_running)
         taken = {
             "array",
             "at_once",
@@ -83,7 +93,18 @@ class Executor(concurrent.futures.Executor):
                 f"Executor.attach({self.name!r}), or give another name"
             )
         is_shared = _is_one_machine(self.client) if shared is None else shared
-        self._start(Journal.new(folder), is_shared, python, max_running, {**options, "name": self.name})
+        interpreter = None if python is None else os.fspath(python)
+        journal, all_options = Journal.new(folder), {**options, "name": self.name}
+        calls = self.client._calls
+        if idle_seconds is None or max_running is None:
+            self._start(Dispatcher(calls, journal, is_shared, interpreter, max_running, all_options), journal)
+            return
+        from ._executor.interpreters import Interpreters
+
+        self._start(
+            Interpreters(calls, journal, is_shared, interpreter, max_running, idle_seconds, all_options),
+            journal,
+        )
 
     @classmethod
     def attach(cls, name: str, client: Optional[Client] = None) -> Executor:
@@ -100,25 +121,17 @@ class Executor(concurrent.futures.Executor):
         self = cls.__new__(cls)
         self.client = client or Client()
         self.name = name
-        self._start(Journal.open(folder), True, None, None, {})
-        self.futures = self._dispatcher.adopt()
+        journal = Journal.open(folder)
+        dispatcher = Dispatcher(self.client._calls, journal, True, None, None, {})
+        self._start(dispatcher, journal)
+        self.futures = dispatcher.adopt()
         return self
 
-    def _start(
-        self,
-        journal: Journal,
-        is_shared: bool,
-        python: Optional[Path],
-        max_running: Optional[int],
-        options: dict[str, Any],
-    ) -> None:
+    def _start(self, runner: Runner, journal: Journal) -> None:
         self._journal = journal
         self._lock = threading.Lock()
         self._is_shut_down = False
-        interpreter = None if python is None else os.fspath(python)
-        self._dispatcher = Dispatcher(
-            self.client._calls, journal, is_shared, interpreter, max_running, options
-        )
+        self._runner = runner
         self._at_exit = weakref.WeakMethod(self.shutdown)
         atexit.register(_shut_down, self._at_exit)
 
@@ -127,14 +140,14 @@ class Executor(concurrent.futures.Executor):
         with self._lock:
             if self._is_shut_down:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            future: JobFuture[T] = JobFuture(self._dispatcher)
+            future: JobFuture[T] = JobFuture(self._runner)
             try:
                 call = PickledCall(pickled_function(fn), pickled_arguments(args, kwargs))
             except Exception as error:
                 future.set_running_or_notify_cancel()
                 future.set_exception(error)
                 return future
-            self._dispatcher.put(future, call)
+            self._runner.put(future, call)
             return future
 
     def map(
@@ -157,10 +170,10 @@ class Executor(concurrent.futures.Executor):
         with self._lock:
             self._is_shut_down = True
         if cancel_futures:
-            self._dispatcher.cancel_all()
-        self._dispatcher.finish()
+            self._runner.cancel_all()
+        self._runner.finish()
         if wait:
-            self._dispatcher.join()
+            self._runner.join()
             self._remove()
 
     def _remove(self) -> None:
@@ -176,6 +189,18 @@ def _shut_down(method: weakref.WeakMethod[Callable[..., None]]) -> None:
     shutdown = method()
     if shutdown is not None:
         shutdown()
+
+
+def _idle_seconds(warm: Union[bool, Span], max_running: Optional[int]) -> Optional[float]:
+    """After how long without a call a warm interpreter ends; none if each call has a job of its own."""
+    if warm is False:
+        return None
+    if max_running is None:
+        raise InvalidRequestError("warm interpreters are counted: say how many with max_running=…")
+    try:
+        return DEFAULT_IDLE_SECONDS if warm is True else seconds(warm)
+    except ValueError as error:
+        raise InvalidRequestError(f"warm={warm!r}: {error}") from None
 
 
 def _run_chunk(fn: Callable[..., T], chunk: list[tuple[Any, ...]]) -> list[T]:

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,7 +20,6 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::JobPort;
-use super::connection::carry;
 use crate::commands::terminal::random_number;
 
 /// How long what its server has sent may take to arrive once the job has ended.
@@ -126,6 +126,31 @@ impl LocalPort {
             self.said.replace(Some(message));
         }
     }
+}
+
+/// Opens the connection on the other side, and carries it to its end.
+///
+/// # Errors
+/// When the other side cannot be connected to, or was lost. The program on this machine sees a reset then.
+async fn carry(
+    client: &Client,
+    mut stream: TcpStream,
+    request: ForwardRequest,
+    mut job_end: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    // Keys leave at once. A connection that does not allow it is as good.
+    let _ = stream.set_nodelay(true);
+    let ended = async {
+        if job_end.wait_for(|has_ended| *has_ended).await.is_err() {
+            pending().await
+        }
+    };
+    let carried = match client.connect_to_port(request).await {
+        Ok(connection) => connection.carry(&mut stream, ended).await,
+        Err(error) => Err(error),
+    };
+    // An end in order would look like the end of what the server had to say.
+    carried.inspect_err(|_| _ = stream.set_zero_linger())
 }
 
 fn request(to: JobPort, attempt: u32, purpose: ForwardPurpose) -> ForwardRequest {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_client::Client;
 use cohabit_client::types::{ExecId, ExecRequest, LogPosition, LogStream, Outcome, RankId};
+use cohabit_client::{Client, while_away};
 use cohabit_console::{CommandError, CommandErrorKind};
 use serde::Deserialize;
 
-use crate::commands::absence::while_away;
 use crate::commands::terminal::{random_number, read_present_exec};
 
 /// Prints what Jupyter has written about itself, once it has.

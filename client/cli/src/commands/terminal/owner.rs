@@ -5,9 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use cohabit_client::types::{ExecId, ExecOutput, ExecRead, JobId, LogPosition, RankId};
-use cohabit_client::{Client, Error};
-
-use crate::commands::absence::while_away;
+use cohabit_client::{Client, Error, while_away};
 
 /// Whose terminal it is.
 #[derive(Debug, Clone, Copy)]

@@ -73,6 +73,9 @@ class Calls:
     def nodes(self) -> Operation[list[NodeRecord]]:
         return Operation(self.native.nodes(), lambda text: [NodeRecord.read(it) for it in json.loads(text)])
 
+    def connect(self, job: str, rank: int, attempt: int, port: int) -> Operation[int]:
+        return Operation(self.native.connect(job, rank, attempt, port), int)
+
     def read(self, reference: str, path: Path, rank: int, limit: int) -> Operation[bytes]:
         return Operation(self.native.read_file(reference, _text(path) or "", rank, limit), bytes)
 

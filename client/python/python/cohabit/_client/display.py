@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def show_until_end(job: JobHandle) -> None:
     """Shows a table of the job in the notebook, and keeps it up to date until the job has ended."""
-    from IPython.display import HTML, display
+    from IPython.display import display
 
     record = job.record()
-    handle = display(HTML(jobs_table([record])), display_id=True)
+    handle = display(_shown(record), raw=True, display_id=True)
     if handle is None or record.has_ended:
         return
 
@@ -27,9 +27,14 @@ def show_until_end(job: JobHandle) -> None:
             shown: JobRecord = record
             for latest in job.watch():
                 if latest != shown:
-                    handle.update(HTML(jobs_table([latest])))
+                    handle.update(_shown(latest), raw=True)
                     shown = latest
         except CohabitError:
             return  # The table stays as it was last known.
 
     threading.Thread(target=follow, name=f"cohabit-display-{job.id}", daemon=True).start()
+
+
+def _shown(record: JobRecord) -> dict[str, str]:
+    """What a browser shows, and what a terminal does."""
+    return {"text/html": jobs_table([record]), "text/plain": str(record)}

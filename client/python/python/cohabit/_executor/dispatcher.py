@@ -1,53 +1,28 @@
-"""Submits calls in batches, follows their jobs, and completes their futures.
+"""Runs each call in a job of its own: submits calls in batches, follows their jobs, and completes their futures.
 
 One thread writes and submits, another one follows all jobs with one question to the head.
 """
 
 from __future__ import annotations
 
-import json
 import threading
-from collections import deque
 from concurrent import futures
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
-from .. import errors
 from .._client.calls import Calls
 from .._client.records import JobRecord
-from ..errors import CohabitError, RemoteCallError, UnreachableError
+from ..errors import CohabitError
 from .batch import MOST_BYTES, MOST_CALLS, Batch, PickledCall
-from .envelope import LARGEST_RESULT, Outcome
+from .envelope import LARGEST_RESULT
 from .journal import Journal
+from .runner import GATHER_SECONDS, JobFuture, Runner, left_no_result, settle
 
-T = TypeVar("T")
-
-GATHER_SECONDS = 0.005
-"""A batch waits so long for further calls."""
-FETCHES_AT_ONCE = 8
+FETCHES_AT_ONCE = 4
+"""As many copies of one user as a node makes at once."""
 
 
-class JobFuture(futures.Future[T]):
-    """A call. `job` is its job once it is submitted."""
-
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        super().__init__()
-        self._dispatcher = dispatcher
-        self.job: Optional[str] = None
-        self._goes_on: Optional[bool] = None
-
-    def begin(self) -> bool:
-        """The call runs, or has ended; false if it was cancelled before. Only the dispatcher asks, with its lock."""
-        if self._goes_on is None:
-            self._goes_on = self.set_running_or_notify_cancel()
-        return self._goes_on
-
-    def cancel(self) -> bool:
-        """Ends a call that waits, in the cluster, too. False if it runs or has ended."""
-        return self._dispatcher.cancel(self)
-
-
-class Dispatcher:
-    """The calls of one executor."""
+class Dispatcher(Runner):
+    """The calls of one executor, and their jobs."""
 
     def __init__(
         self,
@@ -58,20 +33,16 @@ class Dispatcher:
         max_running: Optional[int],
         options: dict[str, Any],
     ) -> None:
-        self._calls = calls
+        super().__init__(calls)
         self._journal = journal
         self._is_shared = is_shared
         self._python = python
         self._max_running = max_running
         self._options = options
-        self._changed = threading.Condition(threading.RLock())
-        self._waiting: deque[tuple[JobFuture[Any], PickledCall]] = deque()
         self._to_cancel: list[str] = []
         self._live: dict[str, tuple[JobFuture[Any], Batch, int]] = {}
         """The calls that are in the cluster, by job."""
         self._submitting = 0
-        self._is_finishing = False
-        self._watcher = calls.watcher()
         self._fetchers = futures.ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="cohabit-fetch")
         self._threads = [
             threading.Thread(target=work, name=f"cohabit-{work.__name__.strip('_')}", daemon=True)
@@ -79,12 +50,6 @@ class Dispatcher:
         ]
         for thread in self._threads:
             thread.start()
-
-    def put(self, future: JobFuture[Any], call: PickledCall) -> None:
-        """Takes a call."""
-        with self._changed:
-            self._waiting.append((future, call))
-            self._changed.notify_all()
 
     def adopt(self) -> list[futures.Future[Any]]:
         """Follows the calls that another driver has submitted."""
@@ -95,39 +60,20 @@ class Dispatcher:
             self._enter(batch, batch_futures)
         return adopted
 
-    def cancel(self, future: JobFuture[Any]) -> bool:
-        # Functions that wait for the future are called here, so the lock is not held.
-        if not futures.Future.cancel(future):
-            return False
-        with self._changed:
-            is_new = future._goes_on is None
-            future.begin()
-            if is_new and future.job is not None:
-                self._to_cancel.append(future.job)
-            self._changed.notify_all()
-        return True
-
-    def cancel_all(self) -> None:
-        """Cancels all calls that do not run."""
-        with self._changed:
-            known = [future for future, _ in self._waiting] + [future for future, _, _ in self._live.values()]
-        for future in known:
-            future.cancel()
-
-    def finish(self) -> None:
-        """No further call comes."""
-        with self._changed:
-            self._is_finishing = True
-            self._changed.notify_all()
-
     def join(self) -> None:
-        """Waits until all calls have ended."""
         with self._changed:
             self._changed.wait_for(self._is_idle)
         self._watcher.close()
         for thread in self._threads:
             thread.join()
         self._fetchers.shutdown()
+
+    def _drop(self, future: JobFuture[Any]) -> None:
+        if future.job is not None:
+            self._to_cancel.append(future.job)
+
+    def _submitted(self) -> list[JobFuture[Any]]:
+        return [future for future, _, _ in self._live.values()]
 
     def _is_idle(self) -> bool:
         return not (self._waiting or self._submitting or self._live or self._to_cancel)
@@ -156,12 +102,6 @@ class Dispatcher:
 
     def _is_batch_ready(self) -> bool:
         return bool(self._waiting) and (self._max_running is None or len(self._live) < self._max_running)
-
-    def _cancel_jobs(self, jobs: list[str]) -> None:
-        try:
-            self._calls.change("cancel", jobs).wait()
-        except CohabitError:
-            pass  # They have ended meanwhile, or end by themselves: nobody waits for their results.
 
     def _submit_batch(self) -> None:
         taken = self._take_batch()
@@ -209,21 +149,10 @@ class Dispatcher:
 
     # The thread that follows.
 
-    def _follow(self) -> None:
-        while True:
-            try:
-                changed = self._watcher.changes().wait(None)
-            except UnreachableError:
-                continue  # The jobs go on without the head, and their results stay.
-            except CohabitError as error:
-                with self._changed:
-                    lost, self._live = [future for future, _, _ in self._live.values()], {}
-                self._fail(lost, error)
-                continue
-            if changed is None:
-                return
-            for document in json.loads(changed)["jobs"]:
-                self._note(JobRecord.read(document))
+    def _lose(self, error: CohabitError) -> None:
+        with self._changed:
+            lost, self._live = self._submitted(), {}
+        self._fail(lost, error)
 
     def _note(self, record: JobRecord) -> None:
         with self._changed:
@@ -239,46 +168,16 @@ class Dispatcher:
             self._fetchers.submit(self._complete, record, future, batch, index)
 
     def _complete(self, record: JobRecord, future: JobFuture[Any], batch: Batch, index: int) -> None:
-        with self._changed:
-            goes_on = future.begin()
-        if goes_on:
+        if self._begin(future):
             try:
                 outcome = batch.outcome(self._calls, index, LARGEST_RESULT)
             except Exception as error:
                 future.set_exception(error)
             else:
-                _settle(future, outcome, record)
+                if outcome is None:
+                    future.set_exception(left_no_result(record))
+                else:
+                    settle(future, outcome)
         with self._changed:
             self._live.pop(record.id, None)
             self._changed.notify_all()
-
-    def _fail(self, failed: list[JobFuture[Any]], error: BaseException) -> None:
-        for future in failed:
-            with self._changed:
-                goes_on = future.begin()
-            if goes_on:
-                future.set_exception(error)
-        with self._changed:
-            self._changed.notify_all()
-
-
-class _RemoteTraceback(Exception):
-    """The traceback of the job, as the cause of an exception in the driver."""
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.args[0]}"""'
-
-
-def _settle(future: JobFuture[Any], outcome: Optional[Outcome], record: JobRecord) -> None:
-    if outcome is None:
-        future.set_exception(RemoteCallError(f"the call left no result: {record}"))
-        return
-    if outcome.kind == "value":
-        future.set_result(outcome.value)
-        return
-    if outcome.kind == "refused":
-        future.set_exception(getattr(errors, outcome.value)(outcome.text))
-        return
-    error = outcome.value if outcome.kind == "exception" else RemoteCallError(outcome.value)
-    error.__cause__ = _RemoteTraceback(outcome.text)
-    future.set_exception(error)

@@ -23,8 +23,11 @@ CALLS = "calls"
 NONCE = "nonce"
 RESULTS = "results"
 RESULT = "cohabit-result"
+KEY = "key"
 LARGEST_RESULT = 1 << 30
 FORMAT = 1
+SENT = "."
+"""Instead of the driver's folder: what it has was sent to the working directory of the job."""
 
 
 class Table:
@@ -82,6 +85,11 @@ def header_problem(told: dict[str, Any]) -> Optional[str]:
             "give Executor(python=…) the path of the same version"
         )
     return None
+
+
+def port_file(attempt: int) -> str:
+    """Where an interpreter says on which port it listens."""
+    return f"cohabit-port-{attempt}"
 
 
 def is_batch(folder: str, nonce: str) -> bool:

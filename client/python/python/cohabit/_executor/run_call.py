@@ -13,6 +13,7 @@ from .envelope import (
     CALLS,
     RESULT,
     RESULTS,
+    SENT,
     Outcome,
     Table,
     header_problem,
@@ -32,12 +33,24 @@ PROGRAM = "import sys; from cohabit._executor.run_call import main; sys.exit(mai
 
 def main(folder: str, nonce: str) -> int:
     index = int(os.environ.get("COHABIT_ARRAY_INDEX", "0"))
-    is_shared = is_batch(folder, nonce)
-    source = folder if is_shared else os.getcwd()
-    target = os.path.join(folder, RESULTS, str(index)) if is_shared else os.path.join(os.getcwd(), RESULT)
-    outcome = _run(os.path.join(source, CALLS), index)
-    write_durably(target, _pickled(outcome))
+    # The call may change the directory.
+    home = home_of(folder, nonce)
+    target = os.path.join(home, RESULT if folder == SENT else os.path.join(RESULTS, str(index)))
+    outcome = _run(os.path.join(home, CALLS), index)
+    write_durably(target, pickled(outcome))
     return 0 if outcome.succeeded else 1
+
+
+def home_of(folder: str, nonce: str) -> str:
+    """Where the calls are: the driver's folder, or the working directory if they were sent along."""
+    if folder == SENT:
+        return os.getcwd()
+    if not is_batch(folder, nonce):
+        node = os.uname().nodename
+        sys.exit(
+            f"{node} does not see {folder} of the driver: give Executor(shared=False), so that calls travel"
+        )
+    return folder
 
 
 def _run(calls: str, index: int) -> Outcome:
@@ -47,15 +60,20 @@ def _run(calls: str, index: int) -> Outcome:
             problem = header_problem(table.header)
             if problem is not None:
                 return Outcome.refused("VersionMismatchError", problem)
-            _become_like(table.header)
+            become_like(table.header)
             function = read_blob(file, table.functions[table.calls[index][0]])
             arguments = read_blob(file, table.calls[index][1])
     except OSError as error:
         return Outcome.refused("RemoteCallError", f"the call cannot be read: {error}")
+    return run(function, arguments, table.header)
+
+
+def run(pickled_function: bytes, pickled_arguments: bytes, header: dict[str, Any]) -> Outcome:
+    """Runs a call of the driver that this header describes."""
     try:
-        function, (args, kwargs) = pickle.loads(function), pickle.loads(arguments)
+        function, (args, kwargs) = pickle.loads(pickled_function), pickle.loads(pickled_arguments)
     except Exception as error:
-        return Outcome.refused("RemoteCallError", _not_loaded(error, table.header))
+        return Outcome.refused("RemoteCallError", _not_loaded(error, header))
     try:
         return Outcome.of(function(*args, **kwargs))
     except BaseException as error:
@@ -64,7 +82,7 @@ def _run(calls: str, index: int) -> Outcome:
         return Outcome.raised(error)
 
 
-def _become_like(header: dict[str, Any]) -> None:
+def become_like(header: dict[str, Any]) -> None:
     """What the function imports is found where the driver finds it, if that is here, too."""
     if os.path.isdir(header["directory"]):
         os.chdir(header["directory"])
@@ -81,7 +99,8 @@ def _not_loaded(error: Exception, header: dict[str, Any]) -> str:
     return f"{text} (the driver runs {header['executable']} on {header['host']})"
 
 
-def _pickled(outcome: Outcome) -> bytes:
+def pickled(outcome: Outcome) -> bytes:
+    """The outcome as it travels: with a reason in its place where it cannot."""
     try:
         data = outcome.pickled()
     except Exception as error:

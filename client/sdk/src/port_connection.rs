@@ -1,25 +1,21 @@
-//! One connection: its bytes in both directions, each of which ends by itself.
+//! A connection to a port of a job: its bytes in both directions, each of which ends by itself.
 //!
 //! The next piece is asked for while the one before is written, and nothing else is read ahead: a side that
 //! does not read stops the other one.
 
 use std::convert::Infallible;
-use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use cohabit_client::types::{
+use cohabit_types::{
     FORWARD_PIECE, FollowMode, ForwardId, ForwardOutput, ForwardPiece, ForwardRead, ForwardRequest,
 };
-use cohabit_client::{Client, Error};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::sync::watch;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::time::sleep;
 
-use crate::commands::absence::while_away;
+use crate::absence::while_away;
+use crate::{Client, Error};
 
 /// How often the worker hears that this end is there, while it sends nothing more.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
@@ -44,58 +40,72 @@ impl From<Error> for ConnectionEnd {
     }
 }
 
-/// Opens it on the other side, and carries it to its end. Once the job has ended nothing is sent any more.
-///
-/// # Errors
-/// When the other side cannot be connected to, or was lost. The program on this machine sees a reset then.
-pub(super) async fn carry(
-    client: &Client,
-    mut stream: TcpStream,
-    request: ForwardRequest,
-    job_end: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    // Keys leave at once. A connection that does not allow it is as good.
-    let _ = stream.set_nodelay(true);
-    let ended = match while_away(|| client.open_forward(request)).await {
-        Ok(()) => carry_both(client, &mut stream, request.id, job_end).await,
-        Err(error) => Err(ConnectionEnd::Remote(error)),
-    };
-    match ended {
-        Ok(()) | Err(ConnectionEnd::Local) => Ok(()),
-        Err(ConnectionEnd::Remote(error)) => {
-            // An end in order would look like the end of what the server had to say.
-            let _ = stream.set_zero_linger();
-            Err(error)
-        }
+/// A connection to a port on which a job listens, of which the other side is open.
+#[derive(Debug)]
+pub struct PortConnection {
+    client: Client,
+    id: ForwardId,
+}
+
+impl Client {
+    /// Opens a connection to a port on the loopback address of a rank's node.
+    ///
+    /// # Errors
+    /// As for [`Client::open_forward`].
+    pub async fn connect_to_port(&self, request: ForwardRequest) -> Result<PortConnection, Error> {
+        while_away(|| self.open_forward(request)).await?;
+        Ok(PortConnection { client: self.clone(), id: request.id })
     }
 }
 
-async fn carry_both(
-    client: &Client,
-    stream: &mut TcpStream,
-    id: ForwardId,
-    job_end: watch::Receiver<bool>,
-) -> Result<(), ConnectionEnd> {
-    let (from, to) = stream.split();
-    let (mut sending, mut receiving) = (pin!(send(client, from, id)), pin!(receive(client, to, id)));
-    tokio::select! {
-        sent = &mut sending => {
-            sent?;
-            receiving.await.map(drop)
+impl PortConnection {
+    /// Carries what the program at the other end of `stream` and the job say to each other until both have
+    /// ended, or that program went away. Once `job_end` is ready nothing is sent any more.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] and others, as for [`Client::read_forward`], when the job's side was lost.
+    pub async fn carry(
+        &self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        job_end: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        match self.carry_both(stream, job_end).await {
+            Ok(()) | Err(ConnectionEnd::Local) => Ok(()),
+            Err(ConnectionEnd::Remote(error)) => Err(error),
         }
-        received = &mut receiving => {
-            let position = received?;
-            tokio::select! {
-                sent = sending => sent,
-                Err(error) = stay(client, id, position) => Err(error.into()),
-                () = ended(job_end) => Ok(()),
+    }
+
+    async fn carry_both(
+        &self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        job_end: impl Future<Output = ()>,
+    ) -> Result<(), ConnectionEnd> {
+        let (from, to) = split(stream);
+        let (client, id) = (&self.client, self.id);
+        let (mut sending, mut receiving) = (pin!(send(client, from, id)), pin!(receive(client, to, id)));
+        tokio::select! {
+            sent = &mut sending => {
+                sent?;
+                receiving.await.map(drop)
+            }
+            received = &mut receiving => {
+                let position = received?;
+                tokio::select! {
+                    sent = sending => sent,
+                    Err(error) = stay(client, id, position) => Err(error.into()),
+                    () = job_end => Ok(()),
+                }
             }
         }
     }
 }
 
 /// Writes what the server sends, to its end. Returns how many bytes that were.
-async fn receive(client: &Client, mut to: WriteHalf<'_>, id: ForwardId) -> Result<u64, ConnectionEnd> {
+async fn receive(
+    client: &Client,
+    mut to: impl AsyncWrite + Unpin,
+    id: ForwardId,
+) -> Result<u64, ConnectionEnd> {
     let (mut from, mut last) = (0, ForwardOutput::default());
     while !last.is_last {
         let next = async { Ok(read(client, id, from).await?) };
@@ -109,7 +119,7 @@ async fn receive(client: &Client, mut to: WriteHalf<'_>, id: ForwardId) -> Resul
 }
 
 /// Sends what the program on this machine writes, to its end.
-async fn send(client: &Client, mut from: ReadHalf<'_>, id: ForwardId) -> Result<(), ConnectionEnd> {
+async fn send(client: &Client, mut from: impl AsyncRead + Unpin, id: ForwardId) -> Result<(), ConnectionEnd> {
     let (mut buffer, mut offset, mut is_last) = (vec![0; FORWARD_PIECE], 0, false);
     while !is_last {
         let length = from.read(&mut buffer).await?;
@@ -136,13 +146,6 @@ async fn write(client: &Client, piece: &mut ForwardPiece) -> Result<u64, Error> 
 
 async fn read(client: &Client, id: ForwardId, from: u64) -> Result<ForwardOutput, Error> {
     while_away(|| client.read_forward(ForwardRead { id, from, at_end: FollowMode::Wait })).await
-}
-
-/// Returns when the job has ended.
-async fn ended(mut job_end: watch::Receiver<bool>) {
-    if job_end.wait_for(|has_ended| *has_ended).await.is_err() {
-        pending().await
-    }
 }
 
 /// Shows the worker that this end is there.

@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use cohabit_client::Error;
-use cohabit_client::types::RefusalCode;
+use cohabit_types::RefusalCode;
 use tokio::time::{Instant, sleep};
+
+use crate::Error;
 
 /// How long a worker may be away before it is given up: what it holds for a client ends by then.
 const ABSENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Asks again while the worker is away.
-pub(super) async fn while_away<T, Asked: Future<Output = Result<T, Error>>>(
+/// Asks again while the worker is away: while the head answers that what it keeps cannot be reached now.
+///
+/// # Errors
+/// The last answer, once that lasts for longer than any worker keeps what a client does not ask for.
+pub async fn while_away<T, Asked: Future<Output = Result<T, Error>>>(
     ask: impl Fn() -> Asked,
 ) -> Result<T, Error> {
     let begin = Instant::now();

@@ -1,0 +1,111 @@
+"""Runs the calls of an executor one after the other in one job: an interpreter that has imported what they need.
+
+It listens on the loopback address of its node, where the driver reaches it over the link of the cluster. Both show that
+they know the key of their batch before anything is unpickled: other users of the node can connect as well.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import struct
+import sys
+import time
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import Any, Optional
+
+from .envelope import KEY, RESULTS, SENT, header_problem, port_file, write_durably
+from .run_call import become_like, home_of, pickled, run
+
+PROGRAM = "import sys; from cohabit._executor.serve_calls import main; sys.exit(main(*sys.argv[1:]))"
+"""Runs calls, with the folder of the interpreters and the nonce in it as arguments."""
+
+ABSENCE_SECONDS = 300.0
+"""A driver that is away for so long does not come back."""
+HANDSHAKE_SECONDS = 10
+
+
+def main(folder: str, nonce: str) -> int:
+    home = home_of(folder, nonce)
+    with open(os.path.join(home, KEY), "rb") as file:
+        key = file.read()
+    name = port_file(int(os.environ.get("COHABIT_ATTEMPT", "1")))
+    index = os.environ.get("COHABIT_ARRAY_INDEX", "0")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1]).encode("ascii")
+        said_in = name if folder == SENT else os.path.join(RESULTS, f"{index}-{name}")
+        write_durably(os.path.join(home, said_in), port)
+        server = Server()
+        while True:
+            connection = _accept(listener, key)
+            if connection is None:
+                print("the driver did not come back", file=sys.stderr)
+                return 0
+            with connection:
+                if server.serve(connection):
+                    return 0
+
+
+class Server:
+    """Runs calls, whose answers it keeps until the next one comes: the connection to the driver may break."""
+
+    def __init__(self) -> None:
+        self._last: Optional[tuple[int, bytes]] = None
+
+    def serve(self, connection: Connection) -> bool:
+        """Runs the calls that come; false if the connection was lost."""
+        try:
+            header = pickle.loads(connection.recv_bytes())
+            problem = header_problem(header)
+            connection.send_bytes(pickle.dumps(problem))
+            if problem is not None:
+                return True
+            become_like(header)
+            while True:
+                call = pickle.loads(connection.recv_bytes())
+                if call is None:
+                    return True
+                connection.send_bytes(self._answer(call, header))
+        except (OSError, EOFError):
+            return False
+
+    def _answer(self, call: tuple[int, bytes, bytes], header: dict[str, Any]) -> bytes:
+        number, function, arguments = call
+        if self._last is None or self._last[0] != number:
+            self._last = None
+            outcome = run(function, arguments, header)
+            sys.stdout.flush()
+            self._last = number, pickled(outcome)
+        return self._last[1]
+
+
+def _accept(listener: socket.socket, key: bytes) -> Optional[Connection]:
+    """The driver's next connection; none if it does not come."""
+    deadline = time.monotonic() + ABSENCE_SECONDS
+    while True:
+        listener.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            accepted, _ = listener.accept()
+        except socket.timeout:
+            return None
+        accepted.settimeout(None)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _set_timeout(accepted, HANDSHAKE_SECONDS)
+        connection = Connection(os.dup(accepted.fileno()))
+        try:
+            deliver_challenge(connection, key)
+            answer_challenge(connection, key)
+        except Exception:
+            connection.close()  # It was not the driver.
+        else:
+            _set_timeout(accepted, 0)
+            return connection
+        finally:
+            accepted.close()
+
+
+def _set_timeout(connected: socket.socket, seconds: int) -> None:
+    """Limits each read and write, also of duplicates; 0 is no limit."""
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        connected.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
