@@ -8,9 +8,16 @@ import argparse
 import collections
 import math
 import pathlib
+import sys
 
-import job_protocol  # Before PyTorch, whose import is slow: see job_protocol.py.
+try:
+    import cohabit  # Before PyTorch: from here on, a warning signal does not end the script.
+except ModuleNotFoundError:
+    print("error: the package cohabit is missing: run pip install ./client/python in the repository", file=sys.stderr)
+    sys.exit(2)
 
+import checkpoint_state
+import run_options
 import torch
 from torch import nn
 
@@ -39,51 +46,50 @@ def main():
     options = parse_options()
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
-    device = job_protocol.device()
+    device = run_options.device()
     text = TEXT.read_text()
     alphabet = sorted(set(text))
     numbers = torch.tensor([alphabet.index(letter) for letter in text], device=device)
     training, test = numbers[: -(len(text) // TEST_PART)], numbers[-(len(text) // TEST_PART) :]
     model = Network(len(alphabet), options.hidden).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), options.learning_rate)
+    chosen = options_by_flag(options)
     describe(training, model, device)
 
-    def loss_of_step(step):
-        generator = job_protocol.random_generator(options.seed, FOR_FIRST_STEP + step)
-        starts = torch.randint(len(training) - PASSAGE_LENGTH, (options.batch_size,), generator=generator)
-        return passage_loss(model, training, starts.to(device))
-
-    def line_after(step, loss):
-        if step % STEPS_PER_LINE == 0 or step == options.steps:
-            job_protocol.say(f"step {step:>5}/{options.steps}  loss {loss.item():.4f}")
-
-    job_protocol.train(
-        model,
-        torch.optim.Adam(model.parameters(), options.learning_rate),
-        loss_of_step,
-        options.steps,
-        job_protocol.Checkpoints(options.checkpoint, "charlm", options_by_flag(options)),
-        device,
-        options.checkpoint_seconds,
-        line_after,
-    )
-    job_protocol.say(f"loss {test_loss(model, test):.3f} nats per character on text never seen in training")
-    job_protocol.say(f"---\n{sample(model, alphabet, options, device)}\n---")
+    with cohabit.job(folder=options.checkpoint) as job:
+        job.on_stop(lambda: print("asked to stop: saving", flush=True))
+        checkpoint_state.resume(job, model, optimizer, chosen)
+        for step in job.track(range(job.start, options.steps)):
+            loss = passage_loss(model, training, starts_of(step, len(training), options).to(device))
+            if not torch.isfinite(loss):
+                sys.exit(f"error: the loss at step {step + 1} is {loss.item()}: try a lower --learning-rate")
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            job.log(loss=loss)
+            is_last = step + 1 == options.steps
+            if (step + 1) % STEPS_PER_LINE == 0 or is_last:
+                print(f"step {step + 1:>5}/{options.steps}  loss {loss.item():.4f}", flush=True)
+            if job.should_checkpoint(every=options.checkpoint_seconds) or is_last:
+                job.save(step, checkpoint_state.state_of(model, optimizer, chosen))
+    print(f"loss {test_loss(model, test):.3f} nats per character on text never seen in training")
+    print(f"---\n{sample(model, alphabet, options, device)}\n---")
 
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--steps", type=job_protocol.count, default=300,
+        "--steps", type=run_options.count, default=300,
         help="number of steps; may be increased when resuming",
     )
-    parser.add_argument("--learning-rate", type=job_protocol.positive_number, default=0.005)
-    parser.add_argument("--hidden", type=job_protocol.count, default=128, help="width of the recurrent layer")
-    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="passages per step")
-    parser.add_argument("--sample-length", type=job_protocol.count, default=300, help="characters to sample")
+    parser.add_argument("--learning-rate", type=run_options.positive_number, default=0.005)
+    parser.add_argument("--hidden", type=run_options.count, default=128, help="width of the recurrent layer")
+    parser.add_argument("--batch-size", type=run_options.count, default=32, help="passages per step")
+    parser.add_argument("--sample-length", type=run_options.count, default=300, help="characters to sample")
     parser.add_argument(
-        "--temperature", type=job_protocol.positive_number, default=0.7, help="temperature of the sampling"
+        "--temperature", type=run_options.positive_number, default=0.7, help="temperature of the sampling"
     )
-    job_protocol.add_run_options(parser)
+    run_options.add_run_options(parser)
     return parser.parse_args()
 
 
@@ -101,8 +107,14 @@ def describe(training, model, device):
     parameters = sum(parameter.numel() for parameter in model.parameters())
     parts = [count / len(training) for count in collections.Counter(training.tolist()).values()]
     entropy = -sum(part * math.log(part) for part in parts)
-    job_protocol.say(f"{len(training)} characters, {parameters} parameters, on {device}")
-    job_protocol.say(f"guessing by letter frequency alone has a loss of {entropy:.3f} nats per character")
+    print(f"{len(training)} characters, {parameters} parameters, on {device}")
+    print(f"guessing by letter frequency alone has a loss of {entropy:.3f} nats per character")
+
+
+def starts_of(step, length, options):
+    """Where the passages of a step begin. It depends only on the step, so that a resumed training sees the same."""
+    generator = run_options.random_generator(options.seed, FOR_FIRST_STEP + step)
+    return torch.randint(length - PASSAGE_LENGTH, (options.batch_size,), generator=generator)
 
 
 def passage_loss(model, text, starts):
@@ -120,7 +132,7 @@ def test_loss(model, test):
 
 @torch.no_grad()
 def sample(model, alphabet, options, device):
-    generator = job_protocol.random_generator(options.seed, FOR_SAMPLE)
+    generator = run_options.random_generator(options.seed, FOR_SAMPLE)
     number, state, letters = alphabet.index("\n"), None, []
     for _ in range(options.sample_length):
         scores, state = model(torch.tensor([[number]], device=device), state)

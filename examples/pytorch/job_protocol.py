@@ -1,5 +1,6 @@
-"""The interface between a training program and the cluster. Copy this file into your own project.
+"""The interface between a training of the zoo and the cluster, without the package `cohabit`.
 
+Your own scripts are shorter and get more with the package: see README.md. The zoo also runs where it is not installed.
 The cluster sets two environment variables and sends two signals:
 
 COHABIT_PROGRESS        a file or FIFO for JSON lines such as {"step": 120, "total": 1000, "loss": 0.41}
@@ -7,23 +8,22 @@ COHABIT_CHECKPOINT_DIR  a directory that stays the same when the job starts agai
 SIGUSR1                 the job may be stopped soon: save a checkpoint and continue
 SIGTERM                 the job is being stopped: save a checkpoint and exit with 143
 
-Without these variables, nothing is reported or saved, so a program that uses this module runs anywhere. Import this
-module before PyTorch.
+Without these variables, nothing is reported or saved. Import this module before PyTorch.
 """
 
-import argparse
 import json
 import os
 import signal
 import sys
 import time
 
+from checkpoint_state import refuse_other_options
+
 # PyTorch takes seconds to import. A warning in the meantime must not end the program.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 import torch  # noqa: E402
 
-EXIT_USAGE = 2
 EXIT_TERMINATED = 128 + signal.SIGTERM
 SHORTEST_REPORT_INTERVAL_SECONDS = 0.1
 
@@ -99,7 +99,7 @@ class Checkpoints:
         except Exception as error:  # Damage has many symptoms: a bad archive, a bad pickle, a missing key.
             warn(f"ignoring the damaged checkpoint {self.path} ({type(error).__name__}): starting at step 0")
             return None
-        self._refuse_differences(state["options"])
+        refuse_other_options(state["options"], self._options, self.path)
         return state
 
     def save(self, state):
@@ -114,111 +114,6 @@ class Checkpoints:
         folder = os.open(self._folder, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
-
-    def _refuse_differences(self, saved):
-        flags = sorted(set(saved) | set(self._options))
-        differences = [
-            f"{flag} was {saved.get(flag, 'unset')}, is now {self._options.get(flag, 'unset')}"
-            for flag in flags
-            if saved.get(flag) != self._options.get(flag)
-        ]
-        if differences:
-            print(
-                f"error: the checkpoint {self.path} is of a training with other options "
-                f"({', '.join(differences)}): give the old options or another --checkpoint directory, "
-                "or remove the file",
-                file=sys.stderr,
-            )
-            sys.exit(EXIT_USAGE)
-
-
-def train(
-    model, optimizer, loss_of_step, total_steps, checkpoints, device, save_interval_seconds, line_after
-):
-    """Resumes, trains until the end, reports and saves; exits with 143 on SIGTERM.
-
-    `loss_of_step(step)` must depend only on the step and the model, so that a resumed training sees the same
-    examples as an uninterrupted one.
-    """
-    signals, progress = StopSignals(), Progress()
-    step = _resume(model, optimizer, checkpoints, device)
-
-    def save():
-        state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
-        checkpoints.save(state)
-
-    save_at = time.monotonic() + save_interval_seconds
-    while step < total_steps:
-        if signals.terminated:
-            save()
-            say(f"asked to end after step {step}: {_what_is_saved(checkpoints, step)}")
-            sys.exit(EXIT_TERMINATED)
-        if signals.take_warning():
-            save()
-            say(f"warned after step {step}: {_what_is_saved(checkpoints, step)}, going on")
-        if time.monotonic() >= save_at:
-            save()
-            save_at = time.monotonic() + save_interval_seconds
-        loss = loss_of_step(step)
-        if not torch.isfinite(loss):
-            sys.exit(f"error: the loss at step {step + 1} is {loss.item()}: try a lower --learning-rate")
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        step += 1
-        progress.report(step, total_steps, loss.item())
-        line_after(step, loss)
-    save()
-
-
-def _resume(model, optimizer, checkpoints, device):
-    state = checkpoints.load(device)
-    if state is None:
-        return 0
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    say(f"resumed at step {state['step']}")
-    return state["step"]
-
-
-def _what_is_saved(checkpoints, step):
-    return f"checkpoint of step {step}" if checkpoints.path else "no --checkpoint directory, nothing saved"
-
-
-def add_run_options(parser):
-    """Adds the options that all programs have."""
-    parser.add_argument("--seed", type=int, default=1, help="seed of the initial weights and the order of the data")
-    parser.add_argument("--threads", type=count, default=1, help="CPU threads to use")
-    parser.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        default=os.environ.get("COHABIT_CHECKPOINT_DIR"),
-        help="directory to save in and to resume from (default: $COHABIT_CHECKPOINT_DIR)",
-    )
-    parser.add_argument("--checkpoint-seconds", type=count, default=30, help="seconds between checkpoints")
-
-
-def count(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected a whole number from 1")
-    return number
-
-
-def positive_number(text):
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number above zero, such as 0.001")
-    return number
-
-
-def random_generator(seed, number):
-    """A generator that depends only on the seed and the number of its purpose."""
-    return torch.Generator().manual_seed(seed * 1_000_003 + number)
-
-
-def device():
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def say(line):

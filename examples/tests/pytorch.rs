@@ -34,7 +34,8 @@ fn rank(rank: u32, port: u16, folder: &Path, epochs: &str) -> Child {
     command.arg(programs().join("digits_ddp.py")).args(["--epochs", epochs, "--hidden", "32"]);
     command.env("RANK", rank.to_string()).env("WORLD_SIZE", "2").env("LOCAL_RANK", rank.to_string());
     command.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
-    command.env("COHABIT_CHECKPOINT_DIR", folder.join(rank.to_string()));
+    command.env("PYTHONPATH", programs().join("../../client/python/python"));
+    command.env("COHABIT_JOB_ID", "1").env("COHABIT_CHECKPOINT_DIR", folder.join(rank.to_string()));
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
@@ -47,6 +48,13 @@ fn trained(folder: &Path, epochs: &str) -> [String; 2] {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     })
+}
+
+/// The names of the checkpoints in this directory.
+fn checkpoints(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = entries.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.ends_with(".ckpt")).collect()
 }
 
 #[test]
@@ -69,7 +77,10 @@ fn two_ranks_train_together_and_resume_from_the_checkpoint_of_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = trained(folder.path(), "15");
     assert!(first.contains("accuracy 9") && second.is_empty(), "{first} {second}");
-    assert!(folder.path().join("0/digits-ddp.pt").exists() && !folder.path().join("1").exists());
+    // An epoch has 45 steps, and a checkpoint is named after the step that was done last.
+    let saved = checkpoints(&folder.path().join("0"));
+    assert!(saved.iter().any(|name| name.ends_with("-step674.ckpt")), "{saved:?}");
+    assert!(!folder.path().join("1").exists(), "only the first rank saves");
     let [resumed, _] = trained(folder.path(), "16");
-    assert!(resumed.contains("resumed at step "), "{resumed}");
+    assert!(resumed.contains("resumed at step 675\n") && resumed.contains("accuracy 9"), "{resumed}");
 }

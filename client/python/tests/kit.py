@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -37,6 +38,23 @@ def need(*packages: str) -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"the package {package} is not installed")
+
+
+def environments_of_ranks(ranks: int) -> list[dict[str, str]]:
+    """The variables by which the ranks of a job find each other, for each of them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    return [
+        {
+            "COHABIT_RANK": str(rank),
+            "RANK": str(rank),
+            "COHABIT_WORLD_SIZE": str(ranks),
+            "WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }
+        for rank in range(ranks)
+    ]
 
 
 class JobFolder:
@@ -71,16 +89,23 @@ class JobFolder:
 
     def start(self, script: str, *, job: bool = True, **more: str) -> Script:
         """Starts a script as a process of its own group, as a worker does."""
+        return self._start(["-c", textwrap.dedent(script)], job, more)
+
+    def start_file(self, path: pathlib.Path, *arguments: str, job: bool = True, **more: str) -> Script:
+        """The same with a script in a file, and its arguments."""
+        return self._start([str(path), *arguments], job, more)
+
+    def _start(self, command: list[str], job: bool, more: dict[str, str]) -> Script:
         environment = {**os.environ, **(self.environment(**more) if job else more)}
-        return Script(script, environment, self.folder)
+        return Script(command, environment, self.folder)
 
 
 class Script:
     """A script that runs. Its lines on standard output are read one by one."""
 
-    def __init__(self, text: str, environment: dict[str, str], folder: pathlib.Path) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], folder: pathlib.Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-c", textwrap.dedent(text)],
+            [sys.executable, "-u", *command],
             env=environment,
             cwd=folder,
             stdout=subprocess.PIPE,

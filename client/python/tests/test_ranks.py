@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import socket
 from typing import Any
 
 import pytest
-from kit import JobFolder, Script, until
+from kit import JobFolder, Script, environments_of_ranks, until
 
 WAYS = ["files", "torch"]
 JOIN = """
@@ -24,22 +23,7 @@ def start(folder: JobFolder, way: str, script: str, ranks: int = 2, **more: str)
     """Starts the ranks, as a worker does."""
     if way == "torch":
         pytest.importorskip("torch")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
-    environments = [
-        {
-            "COHABIT_RANK": str(rank),
-            "RANK": str(rank),
-            "COHABIT_WORLD_SIZE": str(ranks),
-            "WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-            "WAY": way,
-            **more,
-        }
-        for rank in range(ranks)
-    ]
-    return [folder.start(JOIN + script, **environment) for environment in environments]
+    return [folder.start(JOIN + script, WAY=way, **it, **more) for it in environments_of_ranks(ranks)]
 
 
 def ends(ranks: list[Script]) -> list[Any]:

@@ -9,6 +9,7 @@ import tempfile
 
 import job_protocol  # Before PyTorch, whose import takes a while: see there.
 
+import run_options
 import torch
 
 from . import registry
@@ -32,7 +33,7 @@ TOLERANCE = 0.02
 def main():
     parser = argparse.ArgumentParser(prog="python -m zoo.check", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--device", type=torch.device, default=job_protocol.device(), help="device: cuda or cpu"
+        "--device", type=torch.device, default=run_options.device(), help="device: cuda or cpu"
     )
     parser.add_argument(
         "--model", action="append", choices=registry.MODELS, help="check only this model; may be repeated"
@@ -97,7 +98,7 @@ def goes_on_where_it_stopped(name, device):
 def start(name, device, precision):
     torch.manual_seed(1)
     task = registry.MODELS[name].build().to(device)
-    generator = job_protocol.random_generator(1, 0)
+    generator = run_options.random_generator(1, 0)
     return Training(task, device, precision), [task.batch(BATCH, generator) for _ in range(2)]
 
 

@@ -15,6 +15,7 @@ import time
 
 import job_protocol  # Before PyTorch, whose import takes a while: see there.
 
+import run_options
 import torch
 
 from . import registry
@@ -139,7 +140,7 @@ class Reports:
 
 def random_batches(task, options, device):
     """Random batches that depend only on the seed, in pinned memory that the GPU can copy from while it computes."""
-    generator = job_protocol.random_generator(options.seed, 0)
+    generator = run_options.random_generator(options.seed, 0)
     batches = [task.batch(options.batch, generator) for _ in range(BATCHES_KEPT)]
     if device.type == "cuda":
         return [[tensor.pin_memory() for tensor in batch] for batch in batches]
@@ -159,14 +160,14 @@ def parse_options():
     parser = argparse.ArgumentParser(prog="python -m zoo.train", description=__doc__.splitlines()[0])
     add_workload_options(parser)
     parser.add_argument(
-        "--steps", type=job_protocol.count, default=1000,
+        "--steps", type=run_options.count, default=1000,
         help="number of steps; may be increased when resuming",
     )
     parser.add_argument(
-        "--device", type=torch.device, default=job_protocol.device(), help="device: cuda or cpu"
+        "--device", type=torch.device, default=run_options.device(), help="device: cuda or cpu"
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the initial weights and the batches")
-    parser.add_argument("--threads", type=job_protocol.count, default=1, help="CPU threads to use")
+    parser.add_argument("--threads", type=run_options.count, default=1, help="CPU threads to use")
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
@@ -182,7 +183,7 @@ def parse_options():
 def add_workload_options(parser):
     """Adds the options that select a model, for training and for describing."""
     parser.add_argument("--model", required=True, choices=registry.MODELS, metavar="NAME", help="see --help")
-    parser.add_argument("--batch", type=job_protocol.count, required=True, help="samples per step")
+    parser.add_argument("--batch", type=run_options.count, required=True, help="samples per step")
     parser.add_argument(
         "--precision", choices=["fp32", "bf16"], default="fp32", help="precision; bf16 uses autocast"
     )

@@ -187,6 +187,8 @@ fn arrays_and_code(walk: &mut Walk, section: &Section, arrays: &[String], code: 
 
 fn slices_metrics_and_gangs(walk: &mut Walk, section: &Section, blocks: [Vec<String>; 3]) {
     let [slices, metrics, gangs] = blocks;
+    // As after `pip install ./client/python`: jobs get the variable of the shell that submits them.
+    walk.set("PYTHONPATH", &root().join("client/python/python").display().to_string());
     walk.steps(slices);
     let sliced = walk.job("cohabit submit --time 4h --requeue-on-timeout");
     until("it reports steps", || walk.ok(&format!("cohabit show {sliced}")).contains("loss"));
