@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import pickle
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent import futures
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client as Connect
@@ -359,6 +361,79 @@ def test_a_name_leads_to_no_other_folder(client: cohabit.Client, name: str) -> N
     if name:
         with pytest.raises(cohabit.InvalidRequestError, match="use up to 100 letters"):
             cohabit.Executor(client, name=name)
+
+
+def test_results_come_in_order_and_what_nobody_waits_for_is_cancelled(
+    client: cohabit.Client, tmp_path: pathlib.Path
+) -> None:
+    def inverse(number: int) -> float:
+        (tmp_path / str(number)).touch()
+        return 1 / number
+
+    with cohabit.Executor(client, gpus=0.5, max_running=1, warm=True) as pool:
+        results = pool.map(inverse, [1, 2, 0, 4, 5], buffersize=1)
+        assert [next(results), next(results)] == [1, 0.5]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+        assert list(results) == [] and not (tmp_path / "5").exists()
+        asked = []
+        numbers = pool.map(square, (asked.append(it) or it for it in range(9)), chunksize=2, buffersize=2)
+        assert asked == [0, 1, 2, 3] and [next(numbers) for _ in range(3)] == [0, 1, 4]
+        assert len(asked) < 9 and list(numbers) == [9, 16, 25, 36, 49, 64]
+        with pytest.raises(futures.TimeoutError):
+            next(pool.map(time.sleep, [1000], timeout=0))
+        for bad in ({"chunksize": 0}, {"buffersize": 0}):
+            with pytest.raises(ValueError):
+                pool.map(square, [1], **bad)
+
+
+def test_calls_may_have_keywords_of_any_name_and_errors_that_are_false(pool: cohabit.Executor) -> None:
+    def keywords(**names: int) -> dict[str, int]:
+        return names
+
+    assert pool.submit(keywords, self=7, fn=8, future=9).result(BOUND) == {"self": 7, "fn": 8, "future": 9}
+
+    class Falsey(Exception):
+        def __bool__(self) -> bool:
+            return False
+
+        def __len__(self) -> int:
+            return 0
+
+    def raises() -> None:
+        raise Falsey("message")
+
+    # Older versions of Python lose such an error in `result`.
+    assert isinstance(pool.submit(raises).exception(BOUND), Falsey)
+
+
+def test_arguments_are_not_kept_longer_than_needed(pool: cohabit.Executor) -> None:
+    class Large:
+        pass
+
+    argument = Large()
+    gone = threading.Event()
+    watched = weakref.ref(argument, lambda _: gone.set())
+    future = pool.submit(type, argument)
+    del argument
+    gc.collect()
+    assert watched() is None and gone.is_set()
+    future.result(BOUND)
+
+
+LAST_CALLS = """
+import sys, cohabit
+pool = cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.5, max_running=1, warm=sys.argv[2] == "warm")
+for number in range(3):
+    pool.submit(pow, number, 2).add_done_callback(lambda it: print(it.result(), flush=True))
+"""
+
+
+@pytest.mark.parametrize("kind", ["warm", "cold"])
+def test_the_end_of_a_program_waits_for_its_calls(client: cohabit.Client, shared: Cluster, kind: str) -> None:
+    command = [sys.executable, "-c", LAST_CALLS, str(shared.folder / "state"), kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND)
+    assert (done.returncode, sorted(done.stdout.split())) == (0, ["0", "1", "4"]), done
 
 
 def test_futures_work_with_as_completed(pool: cohabit.Executor) -> None:

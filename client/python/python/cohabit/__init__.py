@@ -64,6 +64,7 @@ _LAZY = {
     "Executor": ".executor",
     "JobHandle": ".client",
     "AsyncClient": ".aio",
+    "__version__": "._version",
 }
 
 __all__ = [

@@ -17,12 +17,14 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from ._client.options import Path, SharedOptions, Span
 from ._executor.batch import PickledCall
 from ._executor.dispatcher import Dispatcher
 from ._executor.journal import Journal, folder_of, root
+from ._executor.ordered import results_in_order
 from ._executor.pickling import pickled_arguments, pickled_function
 from ._executor.runner import JobFuture, Runner
 from ._job.spans import seconds
@@ -156,14 +158,27 @@ class Executor(concurrent.futures.Executor):
         *iterables: Iterable[Any],
         timeout: Optional[float] = None,
         chunksize: int = 1,
+        buffersize: Optional[int] = None,
     ) -> Iterator[T]:
-        """The results in the order of the arguments. With `chunksize`, a job runs so many calls."""
+        """The results in the order of the arguments.
+
+        Args:
+            timeout: Seconds from now after which a result that is not there raises `TimeoutError`.
+            chunksize: A job runs so many calls.
+            buffersize: So many jobs are submitted ahead of the result that is asked for. Default: all, at once.
+        """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
+        if buffersize is not None and buffersize < 1:
+            raise ValueError("buffersize must be None or >= 1.")
+        calls = zip(*iterables)
         if chunksize == 1:
-            return super().map(fn, *iterables, timeout=timeout)
-        chunks = super().map(_run_chunk, *_constant_and_chunks(fn, iterables, chunksize), timeout=timeout)
-        return (result for chunk in chunks for result in chunk)
+            return results_in_order((lambda args: self.submit(fn, *args)), calls, timeout, buffersize)
+        chunks = iter(lambda: list(islice(calls, chunksize)), [])
+        results = results_in_order(
+            (lambda chunk: self.submit(_run_chunk, fn, chunk)), chunks, timeout, buffersize
+        )
+        return (result for chunk in results for result in chunk)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Takes no more calls. With `wait`, returns when all have ended."""
@@ -205,14 +220,6 @@ def _idle_seconds(warm: Union[bool, Span], max_running: Optional[int]) -> Option
 
 def _run_chunk(fn: Callable[..., T], chunk: list[tuple[Any, ...]]) -> list[T]:
     return [fn(*args) for args in chunk]
-
-
-def _constant_and_chunks(
-    fn: Callable[..., Any], iterables: tuple[Iterable[Any], ...], size: int
-) -> tuple[list[Callable[..., Any]], list[list[tuple[Any, ...]]]]:
-    calls = list(zip(*iterables))
-    chunks = [calls[start : start + size] for start in range(0, len(calls), size)]
-    return [fn] * len(chunks), chunks
 
 
 def _is_one_machine(client: Client) -> bool:

@@ -143,7 +143,7 @@ class Outcome:
         # The frames of this package say nothing to people.
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         try:
-            pickle.loads(pickle.dumps(error))
+            pickle.loads(_pickle(error))
         except Exception:
             return cls("unpicklable", f"{type(error).__name__}: {error}", text)
         return cls("exception", error, text)
@@ -154,14 +154,18 @@ class Outcome:
         return cls("refused", error, message)
 
     def pickled(self) -> bytes:
-        parts = (self.kind, self.value, self.text)
-        try:
-            return pickle.dumps(parts, protocol=5)
-        except Exception:
-            import cloudpickle
-
-            return bytes(cloudpickle.dumps(parts, protocol=5))
+        return _pickle((self.kind, self.value, self.text))
 
     @classmethod
     def read(cls, data: bytes) -> Outcome:
         return cls(*pickle.loads(data))
+
+
+def _pickle(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        # Of a class or function that only the driver's program has.
+        import cloudpickle
+
+        return bytes(cloudpickle.dumps(value, protocol=5))
