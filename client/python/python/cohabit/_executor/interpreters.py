@@ -22,8 +22,8 @@ from .serve_calls import PROGRAM
 
 RETRY_SECONDS = 0.05
 """The pause before an interpreter that does not listen yet is tried again."""
-
 MOST_REFUSALS = 100
+"""So often a port that is not the job's is tried again: a process that has just died still has its port."""
 
 
 class Interpreter:
@@ -91,13 +91,13 @@ class Interpreters(Runner):
 
     def join(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: not (self._waiting or self._live))
+            self._changed.wait_for(lambda: not (self._has_calls() or self._live))
         self._starter.join()
         self._watcher.close()
         self._follower.join()
 
     def _drop(self, future: JobFuture[Any]) -> None:
-        self._waiting = type(self._waiting)(each for each in self._waiting if each[0] is not future)
+        pass  # It is passed over when its turn comes.
 
     def _submitted(self) -> list[JobFuture[Any]]:
         return []  # What an interpreter has, it runs.
@@ -106,6 +106,8 @@ class Interpreters(Runner):
 
     def _missing(self) -> int:
         """How many more interpreters the calls could use."""
+        if not self._has_calls():
+            return 0
         busy = sum(1 for interpreter in self._live.values() if interpreter.call is not None)
         return min(self._most, busy + len(self._waiting)) - len(self._live)
 
@@ -122,7 +124,12 @@ class Interpreters(Runner):
                 self._start(count)
 
     def _is_over(self) -> bool:
-        return self._is_finishing and not self._waiting
+        return self._is_finishing and not self._has_calls()
+
+    def _has_calls(self) -> bool:
+        while self._waiting and self._waiting[0][0].cancelled():
+            self._waiting.popleft()
+        return bool(self._waiting)
 
     def _start(self, count: int) -> None:
         try:
@@ -265,7 +272,7 @@ class Interpreters(Runner):
         """The next call; none if the interpreter is to end."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._waiting or self._is_finishing or interpreter.has_ended, self._idle_seconds
+                lambda: self._has_calls() or self._is_finishing or interpreter.has_ended, self._idle_seconds
             )
             if interpreter.has_ended:
                 raise EOFError
@@ -304,7 +311,7 @@ class Interpreters(Runner):
             self._live.pop(interpreter.job, None)
             if interpreter.call is not None:
                 failed.append(interpreter.call[1])
-            elif interpreter.has_ended and not interpreter.has_served and self._waiting:
+            elif interpreter.has_ended and not interpreter.has_served and self._has_calls():
                 failed.append(self._waiting.popleft()[0])
         self._fail(failed, interpreter.end())
 

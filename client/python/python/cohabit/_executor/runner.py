@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 GATHER_SECONDS = 0.005
 """A submission waits so long for further calls."""
+PAUSE_SECONDS = 1.0
 
 
 class JobFuture(futures.Future[T]):
@@ -113,6 +115,7 @@ class Runner(ABC):
                 continue  # The jobs go on without the head, and their results stay.
             except CohabitError as error:
                 self._lose(error)
+                time.sleep(PAUSE_SECONDS)  # What the head refuses once, it may go on to refuse.
                 continue
             if changed is None:
                 return
