@@ -227,6 +227,12 @@ KILLED = """
             # Large enough to be killed in the middle of.
             job.save(step, step + 1 if step % 2 else Padded(step + 1))
 """
+SAVED_ONCE_MORE = """
+    import cohabit
+    with cohabit.job() as job:
+        job.load()
+        job.save(job.start, 0)
+"""
 PADDED = """
     class Padded(int):
         def __reduce__(self):
@@ -256,7 +262,7 @@ def test_sigkill_in_the_middle_of_saving_loses_nothing(job_folder: JobFolder) ->
         assert script.end()[0] == -signal.SIGKILL
     assert last > 0
     # What was left by the killed ones is removed by the next one that saves.
-    script = job_folder.start("import cohabit\nwith cohabit.job() as job: job.load(); job.save(job.start, 0)")
+    script = job_folder.start(PADDED + SAVED_ONCE_MORE)
     assert script.end() == (0, "", "")
     assert all(it.suffix == ".ckpt" for it in saved(job_folder)) and len(saved(job_folder)) == 3
 

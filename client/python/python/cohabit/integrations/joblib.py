@@ -50,12 +50,14 @@ class CohabitBackend(ParallelBackendBase):  # type: ignore[misc, unused-ignore]
         self._options = options
         self._pool: cohabit.Executor | None = None
 
-    def effective_n_jobs(self, n_jobs: int | None) -> int:
+    def effective_n_jobs(self, n_jobs: int | None) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
         return 1 if n_jobs is None else EVERYTHING if n_jobs < 0 else n_jobs
 
-    def configure(self, n_jobs: int | None = 1, parallel: Any = None, **_: Any) -> int:
+    def configure(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, n_jobs: int | None = 1, parallel: Any = None, **_: Any
+    ) -> int:
         self.parallel = parallel
         count = self.effective_n_jobs(n_jobs)
         max_running = None if count == EVERYTHING else count
@@ -84,4 +86,4 @@ class CohabitBackend(ParallelBackendBase):  # type: ignore[misc, unused-ignore]
             self.configure(n_jobs=self.parallel.n_jobs, parallel=self.parallel)
 
     def get_nested_backend(self) -> tuple[Any, None]:
-        return ThreadingBackend(nesting_level=self.nesting_level + 1), None
+        return ThreadingBackend(nesting_level=(self.nesting_level or 0) + 1), None
