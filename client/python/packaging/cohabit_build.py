@@ -18,6 +18,8 @@ import maturin
 PACKAGE = Path(__file__).resolve().parent.parent
 WORKSPACE = PACKAGE.parent.parent
 SCRIPTS = PACKAGE / "build" / "data" / "scripts"
+# maturin looks for it whatever it is asked for.
+SCRIPTS.mkdir(parents=True, exist_ok=True)
 
 get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 get_requires_for_build_editable = maturin.get_requires_for_build_editable
@@ -56,5 +58,4 @@ def _build_program() -> None:
     if subprocess.run(command, cwd=WORKSPACE, check=False).returncode != 0:
         raise SystemExit("cargo could not build the program: see its messages above")
     target = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(WORKSPACE / target / "release" / "cohabit", SCRIPTS / "cohabit")

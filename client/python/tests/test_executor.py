@@ -166,14 +166,17 @@ def test_shutdown_cancels_what_waits_and_removes_its_files(
 
 DRIVER = """
 import sys, time, cohabit
-pool = cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.25, name="lost")
+options = {"warm": True, "max_running": 1} if sys.argv[3] == "warm" else {}
+pool = cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.25, name="lost", **options)
+assert pool.submit(pow, 2, 2).result() == 4
 def slow(number):
     import os, time
     while not os.path.exists(sys_argv_go): time.sleep(0.01)
     return number + 100
 sys_argv_go = sys.argv[2]
 futures = [pool.submit(slow, number) for number in range(4)]
-while any(future.job is None for future in futures): time.sleep(0.01)
+while not any(future.job for future in futures) if options else not all(future.job for future in futures):
+    time.sleep(0.01)
 print("submitted", flush=True)
 time.sleep(1000)
 """
@@ -183,18 +186,65 @@ def test_a_driver_that_dies_leaves_its_results_to_another(
     client: cohabit.Client, shared: Cluster, tmp_path: pathlib.Path
 ) -> None:
     go = tmp_path / "go"
-    command = [sys.executable, "-c", DRIVER, str(shared.folder / "state"), str(go)]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None and driver.stdout.readline() == "submitted\n"
+    driver = start_driver(shared, go, "cold")
+    with pytest.raises(cohabit.WrongStateError, match="is alive"):
+        cohabit.Executor.attach("lost", client)
     driver.kill()
     driver.wait()
     with pytest.raises(cohabit.InvalidRequestError, match="attach"):
         cohabit.Executor(client, name="lost")
+    # A program that only looks neither waits for the calls nor takes the results along.
+    look = "import sys, cohabit; print(len(cohabit.Executor.attach('lost', cohabit.Client(state=sys.argv[1])).futures))"
+    command = [sys.executable, "-c", look, str(shared.folder / "state")]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=BOUND).stdout == "5\n"
     go.touch()
     with cohabit.Executor.attach("lost", client) as pool:
-        assert [future.result(BOUND) for future in pool.futures] == [100, 101, 102, 103]
+        assert [future.result(BOUND) for future in pool.futures] == [4, 100, 101, 102, 103]
     with pytest.raises(cohabit.NotFoundError):
         cohabit.Executor.attach("lost", client)
+
+
+def test_calls_of_warm_interpreters_go_with_their_driver(
+    client: cohabit.Client, shared: Cluster, tmp_path: pathlib.Path
+) -> None:
+    driver = start_driver(shared, tmp_path / "go", "warm")
+    driver.kill()
+    driver.wait()
+    with pytest.raises(cohabit.WrongStateError, match="its interpreters were warm: remove that folder"):
+        cohabit.Executor.attach("lost", client)
+    for record in client.jobs(name="lost"):
+        if not record.has_ended:
+            client.job(record.id).kill()
+
+
+def start_driver(cluster: Cluster, go: pathlib.Path, kind: str) -> subprocess.Popen[str]:
+    """A program that has read a result, and has submitted calls that wait for a file."""
+    command = [sys.executable, "-c", DRIVER, str(cluster.folder / "state"), str(go), kind]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None and driver.stdout.readline() == "submitted\n"
+    return driver
+
+
+FORKED = """
+import os, sys, cohabit
+pool = cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.5)
+child = os.fork()
+if child == 0:
+    try:
+        pool.submit(abs, -1)
+    except RuntimeError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(pool.submit(abs, -1).result(), flush=True)
+"""
+
+
+def test_a_forked_process_is_told_that_it_cannot_use_the_executor(shared: Cluster) -> None:
+    command = [sys.executable, "-c", FORKED, str(shared.folder / "state")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND)
+    told, result = done.stdout.splitlines()
+    assert "spawn" in told and result == "1", done
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -213,6 +263,7 @@ def test_a_call_that_fails_its_process_is_run_again_as_often_as_retries_say(
     with cohabit.Executor(client, gpus=0.5, retries=2, warm=warm, max_running=1) as pool:
         error = pool.submit(fails_at_first, 9, tmp_path / "nine").exception(BOUND)
     assert isinstance(error, cohabit.RemoteCallError) and "code 7" in str(error)
+    assert "cohabit logs" in str(error)
     assert len((tmp_path / "nine").read_text()) == 3
 
 
@@ -308,7 +359,7 @@ def test_an_interpreter_runs_nothing_for_who_does_not_know_its_key(tmp_path: pat
     batch = Batch.of_interpreters(str(tmp_path / "batch"), 1, True)
     assert os.stat(batch.folder).st_mode & 0o777 == 0o700
     environment = {**os.environ, "COHABIT_ARRAY_INDEX": "0", "COHABIT_ATTEMPT": "1"}
-    command = [sys.executable, "-c", serve_calls.PROGRAM, batch.folder, batch.nonce]
+    command = [sys.executable, "-c", serve_calls.PROGRAM, batch.folder, batch.nonce, "0.2"]
     with subprocess.Popen(command, env=environment) as interpreter:
         said = tmp_path / "batch" / "results" / "0-cohabit-port-1"
         until("it listens", said.exists)
@@ -327,7 +378,7 @@ def test_an_interpreter_runs_nothing_for_who_does_not_know_its_key(tmp_path: pat
             assert driver.recv() is None
             driver.send((1, b"unread", b"unread"))
             assert Outcome.read(driver.recv_bytes()).value == 9
-            driver.send(None)
+    # It gives its place back: the driver has gone, without a word.
     assert interpreter.returncode == 0
 
 
@@ -343,6 +394,7 @@ def test_another_version_of_python_is_refused(client: cohabit.Client) -> None:
 def test_bad_options_are_told_at_once(client: cohabit.Client) -> None:
     for options, words in [
         ({"max_running": 0}, "at least 1"),
+        ({"max_running": "3"}, "expected a whole number"),
         ({"array": 3}, "sets array itself"),
         ({"warm": True}, "say how many with max_running"),
         ({"warm": "soon", "max_running": 1}, "not a span"),

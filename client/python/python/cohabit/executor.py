@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 DEFAULT_IDLE_SECONDS = 60.0
 """Warm interpreters end after so long without a call."""
+_SET_BY_EXECUTOR = {"array", "at_once", "each_line", "from_json", "workdir", "snapshot", "idempotency_key"}
 
 
 class Executor(concurrent.futures.Executor):
@@ -72,18 +73,10 @@ class Executor(concurrent.futures.Executor):
         warm: Union[bool, Span] = False,
         **options: Unpack[SharedOptions],
     ) -> None:
-        if max_running is not None and max_running < 1:
-            raise InvalidRequestError(f"max_running={max_running}: expected at least 1")
+        if max_running is not None and (not isinstance(max_running, int) or max_running < 1):
+            raise InvalidRequestError(f"max_running={max_running!r}: expected a whole number, at least 1")
         idle_seconds = _idle_seconds(warm, max_running)
-        taken = {
-            "array",
-            "at_once",
-            "each_line",
-            "from_json",
-            "workdir",
-            "snapshot",
-            "idempotency_key",
-        } & set(options)
+        taken = _SET_BY_EXECUTOR & set(options)
         if taken:
             raise InvalidRequestError(f"an executor sets {', '.join(sorted(taken))} itself: leave it out")
         self.client = client or Client()
@@ -99,21 +92,25 @@ class Executor(concurrent.futures.Executor):
         journal, all_options = Journal.new(folder), {**options, "name": self.name}
         calls = self.client._calls
         if idle_seconds is None or max_running is None:
-            self._start(Dispatcher(calls, journal, is_shared, interpreter, max_running, all_options), journal)
-            return
-        from ._executor.interpreters import Interpreters
+            runner: Runner = Dispatcher(calls, journal, is_shared, interpreter, max_running, all_options)
+        else:
+            from ._executor.interpreters import Interpreters
 
-        self._start(
-            Interpreters(calls, journal, is_shared, interpreter, max_running, idle_seconds, all_options),
-            journal,
-        )
+            runner = Interpreters(
+                calls, journal, is_shared, interpreter, max_running, idle_seconds, all_options
+            )
+        self._start(runner, journal)
+        atexit.register(_shut_down, self._at_exit)
 
     @classmethod
     def attach(cls, name: str, client: Optional[Client] = None) -> Executor:
         """An executor of this name whose driver has gone: its calls are `futures`, in the order of their submission.
 
+        Its results stay until it is shut down: a program that only looks does not wait for the calls when it ends.
+
         Raises:
             NotFoundError: This user has no such executor on this machine.
+            WrongStateError: Its driver is alive, or its interpreters were warm, so that its calls went with the driver.
         """
         folder = folder_of(name)
         if not os.path.isdir(folder):
@@ -134,11 +131,17 @@ class Executor(concurrent.futures.Executor):
         self._lock = threading.Lock()
         self._is_shut_down = False
         self._runner = runner
+        self._process = os.getpid()
         self._at_exit = weakref.WeakMethod(self.shutdown)
-        atexit.register(_shut_down, self._at_exit)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Runs a call. What cannot be pickled fails the future with `UnpicklableError`, which names the object."""
+        if os.getpid() != self._process:
+            # Threads do not survive a fork: the call would wait for ever.
+            raise RuntimeError(
+                "this executor was made before this process was forked, and cannot be used in it: start processes "
+                "with multiprocessing.set_start_method('spawn'), or make an executor in the child"
+            )
         with self._lock:
             if self._is_shut_down:
                 raise RuntimeError("cannot schedule new futures after shutdown")

@@ -68,7 +68,12 @@ class Batch:
         return cls(folder, nonce, "", count, is_shared)
 
     def submit(
-        self, calls: Calls, python: Optional[str], options: dict[str, Any], program: str = run_call.PROGRAM
+        self,
+        calls: Calls,
+        python: Optional[str],
+        options: dict[str, Any],
+        program: str = run_call.PROGRAM,
+        *arguments: str,
     ) -> None:
         """Submits the array. Where nodes do not share the driver's disk, the calls travel with it."""
         travelling: dict[str, Any] = {} if self.is_shared else {"workdir": self.folder, "snapshot": "all"}
@@ -78,6 +83,7 @@ class Batch:
             program,
             self.folder if self.is_shared else SENT,
             self.nonce,
+            *arguments,
         ]
         # The nonce is the key, too: a submission that is repeated is the same array.
         key = {"idempotency_key": f"executor-{self.nonce}", "array": self.count}

@@ -33,12 +33,8 @@ class Dispatcher(Runner):
         max_running: Optional[int],
         options: dict[str, Any],
     ) -> None:
-        super().__init__(calls)
-        self._journal = journal
-        self._is_shared = is_shared
-        self._python = python
+        super().__init__(calls, journal, is_shared, python, options)
         self._max_running = max_running
-        self._options = options
         self._to_cancel: list[str] = []
         self._live: dict[str, tuple[JobFuture[Any], Batch, int]] = {}
         """The calls that are in the cluster, by job."""

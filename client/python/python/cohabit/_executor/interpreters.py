@@ -74,13 +74,9 @@ class Interpreters(Runner):
         idle_seconds: float,
         options: dict[str, Any],
     ) -> None:
-        super().__init__(calls)
-        self._journal = journal
-        self._is_shared = is_shared
-        self._python = python
+        super().__init__(calls, journal, is_shared, python, options)
         self._most = most
         self._idle_seconds = idle_seconds
-        self._options = options
         self._header = header()
         self._live: dict[str, Interpreter] = {}
         self._last_number = 0
@@ -134,7 +130,7 @@ class Interpreters(Runner):
     def _start(self, count: int) -> None:
         try:
             batch = Batch.of_interpreters(self._journal.next_folder(), count, self._is_shared)
-            batch.submit(self._calls, self._python, self._options, PROGRAM)
+            batch.submit(self._calls, self._python, self._options, PROGRAM, str(self._idle_seconds))
         except Exception as error:
             with self._changed:
                 failed = [future for future, _ in self._waiting]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import secrets
+from glob import escape as glob_escape
+from glob import glob
 
-from ..errors import InvalidRequestError
+from ..errors import InvalidRequestError, WrongStateError
 from .batch import Batch
+from .envelope import KEY
 
 
 def root() -> str:
@@ -32,12 +36,20 @@ def folder_of(name: str) -> str:
 
 
 class Journal:
-    """The folder of one executor, with a line for each batch."""
+    """The folder of one executor, with a line for each batch. It belongs to one process at a time, until that ends."""
 
     def __init__(self, folder: str, batches: list[Batch]) -> None:
         self.folder = folder
         self.batches = batches
         self._path = os.path.join(folder, "batches")
+        # Held until the process ends.
+        self._lock = open(os.path.join(folder, "driver"), "a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WrongStateError(
+                f"the driver of the executor in {folder} is alive: its calls can be attached to once it has ended"
+            ) from None
 
     @classmethod
     def new(cls, folder: str) -> Journal:
@@ -47,7 +59,17 @@ class Journal:
 
     @classmethod
     def open(cls, folder: str) -> Journal:
+        """The journal of a driver that has ended.
+
+        Raises:
+            WrongStateError: The driver is alive, or its calls went with it.
+        """
         journal = cls(folder, [])
+        if glob(os.path.join(glob_escape(folder), "batch-*", KEY)):
+            raise WrongStateError(
+                f"the calls of the executor in {folder} went with its driver, since its interpreters were warm: "
+                "remove that folder"
+            )
         try:
             with open(journal._path, encoding="utf-8") as file:
                 # A line that was not written to its end was not submitted, as far as its driver knew.

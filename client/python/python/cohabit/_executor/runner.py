@@ -17,6 +17,7 @@ from .._client.records import JobRecord
 from ..errors import CohabitError, RemoteCallError, UnreachableError
 from .batch import PickledCall
 from .envelope import Outcome
+from .journal import Journal
 
 T = TypeVar("T")
 
@@ -46,10 +47,22 @@ class JobFuture(futures.Future[T]):
 
 
 class Runner(ABC):
-    """Runs the calls of one executor. All that threads share is under the lock of `_changed`."""
+    """Runs the calls of one executor. All that threads share is under the lock of `_changed`.
 
-    def __init__(self, calls: Calls) -> None:
+    Args:
+        is_shared: Whether the jobs see the journal's folder.
+        python: The interpreter in the jobs. Default: the path of this one.
+        options: Of each job.
+    """
+
+    def __init__(
+        self, calls: Calls, journal: Journal, is_shared: bool, python: Optional[str], options: dict[str, Any]
+    ) -> None:
         self._calls = calls
+        self._journal = journal
+        self._is_shared = is_shared
+        self._python = python
+        self._options = options
         self._changed = threading.Condition(threading.RLock())
         self._waiting: deque[tuple[JobFuture[Any], PickledCall]] = deque()
         self._is_finishing = False
@@ -162,4 +175,6 @@ def settle(future: JobFuture[Any], outcome: Outcome) -> None:
 
 def left_no_result(record: JobRecord) -> RemoteCallError:
     """The job of a call ended before the call did."""
-    return RemoteCallError(f"the call left no result: {record}")
+    return RemoteCallError(
+        f"the call left no result: {record}. 'cohabit logs {record.id}' shows what it printed"
+    )

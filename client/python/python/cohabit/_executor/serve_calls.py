@@ -19,14 +19,16 @@ from .envelope import KEY, RESULTS, SENT, header_problem, port_file, write_durab
 from .run_call import become_like, home_of, pickled, run
 
 PROGRAM = "import sys; from cohabit._executor.serve_calls import main; sys.exit(main(*sys.argv[1:]))"
-"""Runs calls, with the folder of the interpreters and the nonce in it as arguments."""
+"""Runs calls. Arguments: the folder of the interpreters, the nonce in it, and the seconds without a call after which an
+interpreter ends.
+"""
 
-ABSENCE_SECONDS = 300.0
-"""A driver that is away for so long does not come back."""
+ABSENCE_SECONDS = 60.0
+"""So long a driver may take to connect, and to come back for an answer that it has not got: it may wait for the head."""
 HANDSHAKE_SECONDS = 10
 
 
-def main(folder: str, nonce: str) -> int:
+def main(folder: str, nonce: str, idle_seconds: str) -> int:
     home = home_of(folder, nonce)
     with open(os.path.join(home, KEY), "rb") as file:
         key = file.read()
@@ -37,14 +39,17 @@ def main(folder: str, nonce: str) -> int:
         said_in = name if folder == SENT else os.path.join(RESULTS, f"{index}-{name}")
         write_durably(os.path.join(home, said_in), port)
         server = Server()
+        patience = ABSENCE_SECONDS
         while True:
-            connection = _accept(listener, key)
+            connection = _accept(listener, key, patience)
             if connection is None:
                 print("the driver did not come back", file=sys.stderr)
                 return 0
             with connection:
                 if server.serve(connection):
                     return 0
+            # A driver that has died does not keep the place of its interpreters for longer than one that waits.
+            patience = max(float(idle_seconds), ABSENCE_SECONDS if server.has_unsent_answer else 0)
 
 
 class Server:
@@ -52,6 +57,7 @@ class Server:
 
     def __init__(self) -> None:
         self._last: Optional[tuple[int, bytes]] = None
+        self.has_unsent_answer = False
 
     def serve(self, connection: Connection) -> bool:
         """Runs the calls that come; false if the connection was lost."""
@@ -66,7 +72,9 @@ class Server:
                 call = pickle.loads(connection.recv_bytes())
                 if call is None:
                     return True
+                self.has_unsent_answer = True
                 connection.send_bytes(self._answer(call, header))
+                self.has_unsent_answer = False
         except (OSError, EOFError):
             return False
 
@@ -80,9 +88,9 @@ class Server:
         return self._last[1]
 
 
-def _accept(listener: socket.socket, key: bytes) -> Optional[Connection]:
-    """The driver's next connection; none if it does not come."""
-    deadline = time.monotonic() + ABSENCE_SECONDS
+def _accept(listener: socket.socket, key: bytes, patience: float) -> Optional[Connection]:
+    """The driver's next connection; none if it does not come within so many seconds."""
+    deadline = time.monotonic() + patience
     while True:
         listener.settimeout(max(0.001, deadline - time.monotonic()))
         try:
