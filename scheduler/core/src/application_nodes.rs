@@ -7,7 +7,7 @@
 use cohabit_policy::NodeView;
 use cohabit_types::{
     ApplicationPlace, AttemptId, Demand, Entrypoint, JobId, JobSpec, NodeId, Placement, Rendezvous,
-    RunnerRole,
+    RunnerRole, Time,
 };
 
 use crate::head::Head;
@@ -22,7 +22,7 @@ impl Transition<'_> {
         let waiting: Vec<JobId> =
             self.head.volatile.applications.stores().filter(|id| self.head.eligible.contains(id)).collect();
         for id in waiting {
-            if let Ok((node, view)) = self.head.node_of_store(id) {
+            if let Ok((node, view)) = self.head.node_of_store(id, self.now) {
                 let part = view.part(&self.head.placeable_demand(id), Vec::new());
                 let placement = Placement { parts: vec![part] };
                 let why = format!("it keeps the objects of its application on node {}", view.name);
@@ -83,9 +83,11 @@ impl Head {
     }
 
     /// The node on which a store starts now, or why it does not, as a clause.
-    fn node_of_store(&self, id: JobId) -> Result<(NodeId, NodeView), String> {
-        let Some(Entrypoint::Runner(work)) = self.submissions.get(&id.number).map(|it| &it.spec.entrypoint)
-        else {
+    fn node_of_store(&self, id: JobId, now: Time) -> Result<(NodeId, NodeView), String> {
+        let Some(submission) = self.submissions.get(&id.number) else {
+            return Err("it is unknown".to_owned());
+        };
+        let Entrypoint::Runner(work) = &submission.spec.entrypoint else {
             return Err("it is no store".to_owned());
         };
         let name = work.node.as_deref().unwrap_or_default();
@@ -96,15 +98,20 @@ impl Head {
         if let Some(why) = self.why_closed(node, work.application) {
             return Err(format!("it has to run on node {name}, which {why}"));
         }
+        if let Some(reservation) = self.reservation_against(submission, name, now) {
+            let number = reservation.number;
+            return Err(format!("it has to run on node {name}, which reservation {number} keeps for others"));
+        }
         let (view, demand) = (self.node_view(node_id, node), self.placeable_demand(id));
         view.fits(&demand, &view.part(&demand, Vec::new()))?;
         Ok((node_id, view))
     }
 
     /// Why a node takes no store of this application. One that is being drained does while other processes
-    /// of the application run there, which could not go on without it.
+    /// of the application go on there, which could not do so without it.
     fn why_closed(&self, node: &Node, application: AttemptId) -> Option<&'static str> {
-        let of_application = |job: &JobId| self.is_child(*job, application);
+        let goes_on = |job: &JobId| self.jobs.get(job).is_some_and(|it| it.stop_requested().is_none());
+        let of_application = |job: &JobId| self.is_child(*job, application) && goes_on(job);
         match (node.link, node.schedulability) {
             (NodeLink::Lost(_), _) => Some("has left"),
             (NodeLink::Unreachable(_), _) => Some("is unreachable"),
@@ -119,11 +126,11 @@ impl Head {
     }
 
     /// Why a child of an application waits for one node, if it does.
-    pub(crate) fn node_reason(&self, id: JobId) -> Option<String> {
+    pub(crate) fn node_reason(&self, id: JobId, now: Time) -> Option<String> {
         let submission = self.submissions.get(&id.number)?;
         let application = submission.spec.entrypoint.parent()?;
         if submission.is_store() {
-            return self.node_of_store(id).err();
+            return self.node_of_store(id, now).err();
         }
         let node = self.nodes.get(&self.placeable_demand(id).node?)?;
         let why = match (self.why_closed(node, application), node.schedulability) {

@@ -82,7 +82,7 @@ impl HeadReader<'_> {
         if let Some(why) = user.and_then(|user| self.head.running_limit_reason(user, id)) {
             return (ReasonCode::WaitingForUserLimit, why);
         }
-        if let Some(why) = self.head.node_reason(id) {
+        if let Some(why) = self.head.node_reason(id, self.now) {
             return (ReasonCode::WaitingForNodes, why);
         }
         if !self.head.nodes.values().any(Node::takes_jobs) {

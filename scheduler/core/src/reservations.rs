@@ -95,6 +95,19 @@ impl Head {
         goes_on && submission.is_some_and(|it| !self.admits(&reservation.admits, &it.user))
     }
 
+    /// A reservation that keeps the jobs of this submission off a node now, or so soon that one would be told
+    /// to stop at once.
+    pub(crate) fn reservation_against(
+        &self,
+        submission: &SubmissionState,
+        node: &str,
+        now: Time,
+    ) -> Option<&NodeReservation> {
+        let begins_by = now + submission.spec.stop.grace;
+        let mut reserving = self.reservations().filter(|it| it.from <= begins_by && it.nodes.contains(node));
+        reserving.find(|it| !self.admits(&it.admits, &submission.user))
+    }
+
     /// The first reservation for which a placed job has to be told to stop, and when that is: its stop
     /// sequence ends when the reservation begins.
     pub(crate) fn closing(&self, id: JobId) -> Option<(Time, &NodeReservation)> {

@@ -28,9 +28,9 @@ pub struct Turns {
 /// the user in it, and the more urgent of a user first.
 type LineKey = (bool, TurnKey, TurnKey, Reverse<Qos>, Line);
 
-/// The smaller, the earlier. Where parts are equal, as those of all who hold nothing, the one goes first of
-/// whose weight more counts.
-type TurnKey = (u64, Reverse<u64>, usize);
+/// The smaller, the earlier. Where parts are equal, as those of all who hold nothing, the one goes first who
+/// used less for their weight, and then the one with the larger weight.
+type TurnKey = (u64, u128, Reverse<u64>, usize);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Turn {
@@ -40,8 +40,8 @@ struct Turn {
 
 impl Turn {
     fn new(standing: Standing, index: usize) -> Turn {
-        let counts = standing.weight * standing.factor;
-        Turn { standing, key: (part_held(standing), Reverse(counts), index) }
+        let used = standing.used.saturating_mul(1_000) / u128::from(standing.weight.max(1));
+        Turn { standing, key: (part_held(standing), used, Reverse(standing.weight), index) }
     }
 
     fn change(&mut self, held: impl Fn(u64) -> u64) {
@@ -51,7 +51,7 @@ impl Turn {
 
     /// Its key if it held half as much.
     const fn halved(&self) -> TurnKey {
-        (self.key.0 / 2, self.key.1, self.key.2)
+        (self.key.0 / 2, self.key.1, self.key.2, self.key.3)
     }
 }
 
@@ -161,7 +161,8 @@ impl Turns {
     }
 
     /// Whether a job of `newcomer` may take the place of one of `victim`, which is so large, in thousandths
-    /// of a GPU: afterwards its turn still comes before that of the victim, so nobody can take it back.
+    /// of a GPU: its turn comes before that of the victim, which holds less then, and still does once it
+    /// holds the place, so nobody can take it back.
     #[must_use]
     pub fn may_displace(&self, newcomer: Line, victim: Line, amount: u64) -> bool {
         match (newcomer.qos == Qos::Low, victim.qos == Qos::Low) {
@@ -170,21 +171,25 @@ impl Turns {
             (true, true) | (false, false) => {}
         }
         let [to, from] = [newcomer, victim].map(|line| line.party.0 as usize);
-        let (gains, loses) = match self.project_of[to] == self.project_of[from] {
+        let (gains, mut loses) = match self.project_of[to] == self.project_of[from] {
             _ if to == from => return victim.qos <= newcomer.qos,
-            true => (self.users[to].standing, self.users[from].standing),
-            false => {
-                let project = |user: usize| self.projects[self.project_of[user]].standing;
-                (project(to), project(from))
-            }
+            true => (self.users[to], self.users[from]),
+            false => (self.projects[self.project_of[to]], self.projects[self.project_of[from]]),
         };
+        loses.change(|held| held.saturating_sub(amount));
+        let key = |line: Line, turn: &Turn| if self.counts_half(line) { turn.halved() } else { turn.key };
+        // Jobs that hold no GPU leave parts equal.
+        if key(newcomer, &gains) > key(victim, &loses) {
+            return false;
+        }
+        let (gains, loses) = (gains.standing, loses.standing);
         // Of high quality of service, half counts.
         let counts = |line: Line, held: u64| match self.counts_half(line) {
             true => u128::from(held),
             false => 2 * u128::from(held),
         };
         let entitled = |of: Standing| u128::from(of.entitled.max(1));
-        let left = counts(victim, loses.held.saturating_sub(amount)) * entitled(gains);
+        let left = counts(victim, loses.held) * entitled(gains);
         left >= counts(newcomer, gains.held + amount) * entitled(loses)
     }
 
@@ -298,6 +303,19 @@ mod tests {
         let (ada, ben) = (line(0), line(1));
         assert!(turns.may_displace(ben, ada, 1_000) && !turns.may_displace(ben, ada, 2_000));
         assert!(!turns.may_displace(ada, ben, 1_000) && turns.may_displace(ada, ada, 1_000));
+    }
+
+    #[test]
+    fn a_job_without_a_gpu_is_displaced_only_for_somebody_whose_turn_comes_first() {
+        let mut shares = FairShares::new(Arc::new(ShareTable::default()));
+        for (name, used) in [("ada", 5_u128 << 40), ("ben", 1 << 40)] {
+            shares.set_usage(name, RecentUse { held: 0, used, at: Time::EPOCH, ..RecentUse::default() });
+        }
+        let division = shares.divide(Time::EPOCH, 1_000, |_| 1_000);
+        let turns = Turns::new(&shares, &division, (0..2).map(line));
+        let (ada, ben) = (line(0), line(1));
+        assert_eq!(turns.next(), Some(ben));
+        assert!(turns.may_displace(ben, ada, 0) && !turns.may_displace(ada, ben, 0));
     }
 
     #[test]

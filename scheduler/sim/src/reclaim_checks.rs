@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_fair_share::{FairShares, Party, wanted};
+use cohabit_fair_share::{Division, FairShares, Party, wanted};
 use cohabit_policy::{Action, Plan, RunPhase, RunningJob, View};
 use cohabit_types::{JobId, Qos, Span, Time};
 
@@ -40,7 +40,54 @@ impl ReclaimChecks {
             let party = party(shares, &for_whom.traits.user);
             self.claims.insert(claimant, view.now + KEPT_AT_MOST);
             check_victims(view, shares, party, &victims)?;
-            check_parts(view, plan, shares, party)?;
+            self.check_parts(view, plan, shares, party)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever gives up a job that is not of low quality of service still holds the part that is due to them,
+    /// with what starts, and what room is kept for.
+    fn check_parts(
+        &self,
+        view: &View,
+        plan: &Plan,
+        shares: &FairShares,
+        claimant: Party,
+    ) -> Result<(), String> {
+        let (stopped, starts) = (stopped_by(plan), started_by(plan));
+        let going = |job: &&RunningJob| job.phase == RunPhase::Stopping || stopped.contains(&job.id);
+        let coming: BTreeSet<JobId> = self.claims.keys().copied().chain(starts).collect();
+        let division = divide(view, shares);
+        let reclaimed = plan.actions.iter().filter_map(|action| match action {
+            Action::Reclaim { job, .. } => view.running.get(job),
+            Action::Place { .. }
+            | Action::Preempt { .. }
+            | Action::StopIdle { .. }
+            | Action::Allot { .. } => None,
+        });
+        for job in reclaimed.filter(|job| job.traits.qos != Qos::Low) {
+            let victim = party(shares, &job.traits.user);
+            let is_own_project = shares.project(victim) == shares.project(claimant);
+            let standing = match is_own_project {
+                true => &division.users[victim.0 as usize],
+                false => &division.projects[shares.project(victim)],
+            };
+            let is_side = |user: &str| match is_own_project {
+                true => party(shares, user) == victim,
+                false => shares.project(party(shares, user)) == shares.project(victim),
+            };
+            let gives_up = view.running.values().filter(going).filter(|job| is_side(&job.traits.user));
+            let gets = coming.iter().filter_map(|job| view.pending.get(job));
+            let given_up: u64 = gives_up.map(|job| job.holds).sum();
+            let got: u64 = gets.filter(|job| is_side(&job.traits.user)).map(|job| wanted(&job.demand)).sum();
+            let (held, entitled) = (standing.held, standing.entitled);
+            if (held + got).saturating_sub(given_up) < entitled {
+                return Err(format!(
+                    "job {} is reclaimed, but {} is left with less than is due to them: of {held} held and {got} more, \
+                     {given_up} are given up, and {entitled} are due (thousandths of a GPU)",
+                    job.id, job.traits.user
+                ));
+            }
         }
         Ok(())
     }
@@ -96,64 +143,33 @@ fn check_victims(
     Ok(())
 }
 
-/// Whoever gives up a job that is not of low quality of service still holds the part that is due to them.
-fn check_parts(view: &View, plan: &Plan, shares: &FairShares, claimant: Party) -> Result<(), String> {
-    let nodes = view.nodes.iter().flat_map(|node| &node.devices).filter(|device| device.is_in_service());
-    let capacity: u64 = nodes.map(|device| u64::from(shares.table().price(&device.model))).sum();
+/// The parts of all users and projects, computed from the whole view.
+fn divide(view: &View, shares: &FairShares) -> Division {
+    let devices = view.nodes.iter().flat_map(|node| &node.devices).filter(|device| device.is_in_service());
+    let capacity: u64 = devices.map(|device| u64::from(shares.table().price(&device.model))).sum();
     let mut waiting: BTreeMap<Party, u64> = BTreeMap::new();
     for job in view.pending.values() {
         *waiting.entry(party(shares, &job.traits.user)).or_default() += wanted(&job.demand);
     }
-    let division = shares.divide(view.now, capacity, |it| waiting.get(&it).copied().unwrap_or_default());
-    let stops = |job: &RunningJob| {
-        let is_stopped = plan.actions.iter().any(|action| match action {
-            Action::Preempt { job: stopped, .. }
-            | Action::Reclaim { job: stopped, .. }
-            | Action::StopIdle { job: stopped, .. } => *stopped == job.id,
-            Action::Place { .. } | Action::Allot { .. } => false,
-        });
-        is_stopped || job.phase == RunPhase::Stopping
-    };
-    let goes = |job: &&RunningJob| stops(job);
-    for job in view.running.values().filter(goes) {
-        let is_reclaimed =
-            plan.actions.iter().any(|it| matches!(it, Action::Reclaim { job: id, .. } if *id == job.id));
-        if !is_reclaimed || job.traits.qos == Qos::Low {
-            continue;
+    shares.divide(view.now, capacity, |it| waiting.get(&it).copied().unwrap_or_default())
+}
+
+fn stopped_by(plan: &Plan) -> BTreeSet<JobId> {
+    let stopped = plan.actions.iter().filter_map(|action| match action {
+        Action::Preempt { job, .. } | Action::Reclaim { job, .. } | Action::StopIdle { job, .. } => {
+            Some(*job)
         }
-        let victim = party(shares, &job.traits.user);
-        let is_own_project = shares.project(victim) == shares.project(claimant);
-        let is_side = |other: Party| match is_own_project {
-            true => other == victim,
-            false => shares.project(other) == shares.project(victim),
-        };
-        let (held, entitled) = match is_own_project {
-            true => (division.users[victim.0 as usize].held, division.users[victim.0 as usize].entitled),
-            false => {
-                let standing = &division.projects[shares.project(victim)];
-                (standing.held, standing.entitled)
-            }
-        };
-        let of_side = |job: &&RunningJob| is_side(party(shares, &job.traits.user)) && stops(job);
-        let given_up: u64 = view.running.values().filter(of_side).map(|job| job.holds).sum();
-        let started = plan.actions.iter().filter_map(|action| match action {
-            Action::Place { job, .. } => view.pending.get(job),
-            Action::Preempt { .. }
-            | Action::Reclaim { .. }
-            | Action::StopIdle { .. }
-            | Action::Allot { .. } => None,
-        });
-        let added: u64 = started
-            .filter(|job| is_side(party(shares, &job.traits.user)))
-            .map(|job| wanted(&job.demand))
-            .sum();
-        if (held + added).saturating_sub(given_up) < entitled {
-            let user = &job.traits.user;
-            return Err(format!(
-                "job {} is reclaimed, but {user} is left with less than is due to them",
-                job.id
-            ));
+        Action::Place { .. } | Action::Allot { .. } => None,
+    });
+    stopped.collect()
+}
+
+fn started_by(plan: &Plan) -> BTreeSet<JobId> {
+    let started = plan.actions.iter().filter_map(|action| match action {
+        Action::Place { job, .. } => Some(*job),
+        Action::Preempt { .. } | Action::Reclaim { .. } | Action::StopIdle { .. } | Action::Allot { .. } => {
+            None
         }
-    }
-    Ok(())
+    });
+    started.collect()
 }

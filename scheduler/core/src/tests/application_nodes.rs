@@ -3,8 +3,8 @@
 use cohabit_policy::parse_policy;
 use cohabit_types::{
     ApplicationPlace, AttemptId, ChangeResult, Demand, DrainRequest, Entrypoint, GpuRequest, Inventory,
-    JobChange, JobId, JobSpec, JobState, Outcome, ReasonCode, RefusalCode, Rendezvous, Request, RetryPolicy,
-    RunnerCount, RunnerRole, Signal, Span, StopReason,
+    JobChange, JobId, JobSpec, JobState, Outcome, ReasonCode, RefusalCode, Rendezvous, Request,
+    ReservationAccess, ReservationRequest, RetryPolicy, RunnerCount, RunnerRole, Signal, Span, StopReason,
 };
 
 use super::applications::{application, main, refusal, root, runner, running};
@@ -171,6 +171,47 @@ fn a_node_that_is_drained_takes_the_store_of_what_runs_there() {
     }
     let useless = test.submit(store(root(), "node2"));
     assert_eq!(test.record(useless).reason, "it has to run on node node2, which is drained");
+}
+
+#[test]
+fn a_store_is_not_started_on_a_node_that_is_reserved_for_others() {
+    let mut test = running(None);
+    let there = test.submit(store(root(), "node2"));
+    let minute = Span::from_secs(60);
+    let admits = ReservationAccess { users: ["ben".to_owned()].into(), ..ReservationAccess::default() };
+    let request = ReservationRequest {
+        nodes: vec!["node2".into()],
+        from: Some(test.now + minute),
+        length: Some(minute),
+        admits,
+        stop_jobs: true,
+        ..ReservationRequest::default()
+    };
+    test.request(kit::root(), Request::Reserve(Box::new(request)));
+    test.after(minute);
+    let stopped = Some(StopReason::Requeued);
+    test.ended_on(key(2, 1), rank(there.number, 1), Outcome::Signalled(Signal::TERM), stopped);
+    let record = test.record(there);
+    assert_eq!((record.state, record.attempt), (JobState::Pending, 1));
+    assert_eq!(record.reason, "it has to run on node node2, which reservation 1 keeps for others");
+    test.after(minute);
+    assert_eq!((test.state(there), test.record(there).attempt), (JobState::Running, 2));
+}
+
+#[test]
+fn a_store_does_not_go_on_beside_processes_that_maintenance_stops() {
+    let mut test = running(None);
+    test.submit(runner(root(), 2_000));
+    let beside = test.submit(runner(root(), 1_000));
+    let there = test.submit(store(root(), "node2"));
+    assert_eq!(node_of(&test, beside), "node2");
+    let request =
+        ReservationRequest { nodes: vec!["node2".into()], stop_jobs: true, ..ReservationRequest::default() };
+    test.request(kit::root(), Request::Reserve(Box::new(request)));
+    let stopped = Some(StopReason::Requeued);
+    test.ended_on(key(2, 1), rank(there.number, 1), Outcome::Signalled(Signal::TERM), stopped);
+    assert_eq!((test.state(beside), test.state(there)), (JobState::Completing, JobState::Pending));
+    assert_eq!(test.record(there).reason, "it has to run on node node2, which is drained");
 }
 
 #[test]

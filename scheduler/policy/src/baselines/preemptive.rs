@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cohabit_fair_share::{Turns, wanted};
+use cohabit_fair_share::Turns;
 use cohabit_types::{Demand, JobId, Placement, Span, Time};
 
 use super::Urgency;
@@ -209,8 +209,7 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         let soon = draft.soon.as_ref().unwrap_or(&draft.free);
         let view = draft.view;
         let may_stop = |other: &RunningJob| {
-            let amount = wanted(&other.demand);
-            turns.is_none_or(|it| it.may_displace(entry.line, view.line(&other.traits), amount))
+            turns.is_none_or(|it| it.may_displace(entry.line, view.line(&other.traits), other.holds))
         };
         let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view, may_stop) else {
             return RoomSearch::None;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_fair_share::{Line, Turns, wanted};
+use cohabit_fair_share::{Line, Turns};
 use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
@@ -102,7 +102,7 @@ impl<'v> Candidates<'v> {
         let price = newcomer.rank + candidate.cost * newcomer.devices;
         let (own, others) = (candidate.job.priority, newcomer.priority);
         let may_displace =
-            |turns: &Turns| turns.may_displace(newcomer.line, candidate.line, wanted(&candidate.job.demand));
+            |turns: &Turns| turns.may_displace(newcomer.line, candidate.line, candidate.job.holds);
         // Where users take turns, priorities order the jobs of one user.
         let is_comparable = newcomer.turns.is_none() || newcomer.line.party == candidate.line.party;
         let is_less_urgent = match is_comparable {

@@ -207,4 +207,9 @@ fn an_urgent_job_displaces_those_of_others_only_while_its_user_has_less() {
         let stops = plan_of(policy, &without).actions.len();
         assert_eq!(stops, 4, "{policy} without turns");
     }
+    // What a job keeps from others counts, such as host memory, and not what it names.
+    view.running.values_mut().for_each(|running| running.holds = 4_000);
+    for policy in ["srtf-oracle", "a-srpt"] {
+        assert_eq!(plan_of(policy, &view).actions, [], "{policy}: Ada would be left with nothing");
+    }
 }

@@ -12,7 +12,7 @@ impl ReferenceModel {
     pub(super) fn check_end(&self, step: &JobTransition) -> Result<(), String> {
         let (before, after) = (&step.before, &step.after);
         let ended = after.attempts.last().filter(|attempt| {
-            let known = before.attempts.get(after.attempts.len() - 1);
+            let known = before.attempt(attempt.number);
             attempt.ended_at.is_some() && known.is_none_or(|it| it.ended_at.is_none())
         });
         match ended {

@@ -69,12 +69,14 @@ impl ReferenceJob {
     /// Takes in a change: the first failed rank, and the cause of a failed attempt. A store may end and be
     /// started again by one event.
     pub(super) fn note(&mut self, before: &ObservedJob, after: &ObservedJob) {
-        let latest_before = before.attempts.len().saturating_sub(1);
-        for place in latest_before..after.attempts.len() {
-            if place >= before.attempts.len() {
+        for (place, attempt) in after.attempts.iter().enumerate() {
+            if attempt.number < before.latest_number() {
+                continue;
+            }
+            if attempt.number > before.latest_number() {
                 self.first_bad = None;
             }
-            self.note_attempt(before.attempts.get(place), &after.attempts[..=place], after.state);
+            self.note_attempt(before.attempt(attempt.number), &after.attempts[..=place], after.state);
         }
     }
 

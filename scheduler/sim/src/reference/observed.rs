@@ -11,6 +11,7 @@ pub(super) struct ObservedJob {
     pub(super) state: JobState,
     pub(super) reason: ReasonCode,
     pub(super) ended_at: Option<Time>,
+    /// The latest ones, in the order of their numbers.
     pub(super) attempts: Vec<ObservedAttempt>,
 }
 
@@ -54,6 +55,16 @@ impl ObservedJob {
 
     pub(super) fn live(&self) -> Option<&ObservedAttempt> {
         self.attempts.last().filter(|attempt| attempt.ended_at.is_none())
+    }
+
+    /// The attempt with this number, unless it ended so long ago that it is not kept.
+    pub(super) fn attempt(&self, number: u32) -> Option<&ObservedAttempt> {
+        self.attempts.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// The number of its latest attempt; 0 if it had none.
+    pub(super) fn latest_number(&self) -> u32 {
+        self.attempts.last().map_or(0, |attempt| attempt.number)
     }
 }
 

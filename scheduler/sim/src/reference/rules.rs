@@ -8,6 +8,9 @@ use cohabit_types::{
 use super::observed::{ObservedAttempt, ObservedJob};
 use super::{HandledEvent, JobEnd, JobTransition, ReferenceModel};
 
+/// So many of the attempts that ended are kept.
+const KEPT_ATTEMPTS: usize = 256;
+
 impl ReferenceModel {
     /// Checks every rule for one step of a job.
     pub(super) fn check_step(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
@@ -153,22 +156,31 @@ impl ReferenceModel {
 
 /// The attempt that began in this step.
 pub(super) fn started(step: &JobTransition) -> Option<&ObservedAttempt> {
-    step.after.attempts.last().filter(|_| step.after.attempts.len() > step.before.attempts.len())
+    step.after.attempts.last().filter(|attempt| attempt.number > step.before.latest_number())
 }
 
-/// Checks that attempts are numbered without gaps, only the last one is live, and nothing known has changed.
+/// Checks that attempts are numbered without gaps, only the last one is live, the latest ones are kept, and
+/// nothing known of them has changed.
 fn check_history_unchanged(step: &JobTransition) -> Result<(), String> {
     let (before, after) = (&step.before.attempts, &step.after.attempts);
     let numbers: Vec<u32> = after.iter().map(|attempt| attempt.number).collect();
-    if !numbers.iter().copied().eq(1..=numbers.len() as u32) || after.len() > before.len() + 1 {
-        return Err(format!("after {} attempts they are numbered {numbers:?}", before.len()));
+    let (known, latest) = (step.before.latest_number(), step.after.latest_number());
+    let oldest = numbers.first().copied().unwrap_or(1);
+    if !numbers.iter().copied().eq(oldest..=latest) || !(known..=known + 1).contains(&latest) {
+        return Err(format!("after attempt {known} they are numbered {numbers:?}"));
+    }
+    let ended = after.iter().filter(|attempt| attempt.ended_at.is_some()).count();
+    let is_whole = oldest == 1 && ended <= KEPT_ATTEMPTS;
+    if !is_whole && ended != KEPT_ATTEMPTS {
+        return Err(format!("of {latest} attempts {ended} that ended are kept"));
     }
     let earlier = &after[..after.len().saturating_sub(1)];
     if let Some(alive) = earlier.iter().find(|attempt| attempt.ended_at.is_none()) {
         return Err(format!("attempt {} has not ended, and there is another", alive.number));
     }
-    if after.len() < before.len() || !after.iter().zip(before).all(|(after, before)| after.continues(before))
-    {
+    let is_as_known =
+        |it: &ObservedAttempt| step.after.attempt(it.number).is_some_and(|now| now.continues(it));
+    if !before.iter().filter(|it| it.number >= oldest).all(is_as_known) {
         return Err(format!("what was known of its attempts has changed: {before:?} is now {after:?}"));
     }
     Ok(())

@@ -24,7 +24,7 @@ impl ReferenceModel {
     /// gone.
     pub(super) fn check_outcomes(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let Some(attempt) = step.after.attempts.last() else { return Ok(()) };
-        let before = step.before.attempts.get(step.after.attempts.len() - 1);
+        let before = step.before.attempt(attempt.number);
         for (number, rank) in (0..).zip(&attempt.ranks) {
             let known = before.and_then(|before| before.ranks.get(number as usize)?.outcome.as_ref());
             if let (None, Some(outcome)) = (known, &rank.outcome) {
