@@ -43,7 +43,7 @@ def test_the_last_three_are_kept_or_as_many_as_asked_for(in_job: JobFolder) -> N
     cohabit.job().close()
     cohabit.job(keep=1).save(9, 9)
     assert len(in_job.names()) == 1
-    with pytest.raises(cohabit.CohabitError, match="at least one checkpoint"):
+    with pytest.raises(cohabit.CohabitError, match="keep=0: so many checkpoints are kept"):
         cohabit.job(keep=0)
 
 
@@ -215,6 +215,13 @@ def test_an_open_job_is_the_same_everywhere_and_refuses_other_arguments(in_job: 
         cohabit.job(keep=5)
     with pytest.raises(cohabit.CohabitError, match=r"asks for another"):
         cohabit.job(folder="elsewhere")
+
+
+def test_arguments_of_another_kind_are_one_clear_error() -> None:
+    with pytest.raises(cohabit.CohabitError, match="keep='x': so many checkpoints are kept"):
+        cohabit.job(keep="x")  # type: ignore[arg-type]
+    with pytest.raises(cohabit.CohabitError, match="folder=3: the checkpoint directory is a path"):
+        cohabit.job(folder=3)  # type: ignore[arg-type]
 
 
 KILLED = """

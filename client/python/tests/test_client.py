@@ -114,8 +114,14 @@ def test_waiting_has_a_limit_and_other_threads_go_on(client: cohabit.Client) -> 
     done = threading.Event()
     waiting = threading.Thread(target=lambda: (job.wait(), done.set()))
     waiting.start()
-    with pytest.raises(TimeoutError):
-        job.wait(timeout=0.2)
+    for span in (0, 0.2, "200ms"):
+        with pytest.raises(TimeoutError):
+            job.wait(timeout=span)
+    for no_span in ("soon", -1, [5]):
+        with pytest.raises(cohabit.InvalidRequestError, match="timeout: .* is not a span of time"):
+            job.wait(timeout=no_span)  # type: ignore[arg-type]
+    with pytest.raises(cohabit.InvalidRequestError, match="tail=-1: expected a whole number, at least 0"):
+        job.logs(tail=-1)
     progress = list(client.job(job.id).watch().__next__().nodes)
     assert isinstance(progress, list) and not done.is_set()
     job.cancel()
@@ -131,6 +137,7 @@ def test_bad_requests_are_told_in_the_words_of_the_command_line(
         ({"gpu_mem": "20G"}, "did you mean gpu_memory"),
         ({"gpu_memory": "20Q"}, "20Q"),
         ({"memory": 20.5}, "memory=20.5: expected bytes"),
+        ({"gpu_memory": 20}, "gpu_memory=20: a number counts bytes: for gigabytes give the text '20G'"),
         ({"exclusive": "yes"}, "expected True or False"),
         ({"array": 0}, "at least 1 member"),
         ({"depends_on": 99999}, "99999"),
@@ -239,7 +246,7 @@ def test_the_methods_of_both_clients_are_the_same() -> None:
         return {name for name in vars(kind) if not name.startswith("_")}
 
     assert public(sync.Client) - {"head", "user"} == public(aio.AsyncClient)
-    assert public(sync.JobHandle) - {"state"} == public(aio.AsyncJobHandle)
+    assert public(sync.JobHandle) == public(aio.AsyncJobHandle)
 
 
 def test_every_flag_of_submit_is_a_keyword_and_the_other_way_round(shared: Cluster) -> None:

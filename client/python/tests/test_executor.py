@@ -6,6 +6,7 @@ import gc
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -391,11 +392,61 @@ def test_another_version_of_python_is_refused(client: cohabit.Client) -> None:
     assert isinstance(error, cohabit.VersionMismatchError) and "give Executor(python=" in str(error)
 
 
+INTERRUPTED = """
+import sys, time, cohabit
+client = cohabit.Client(state=sys.argv[1])
+with cohabit.Executor(client, gpus=0.5, max_running=1, warm=sys.argv[2] == "warm", name="interrupted") as pool:
+    running, waiting = pool.submit(time.sleep, 1000), pool.submit(time.sleep, 1000)
+    while not running.running():
+        time.sleep(0.01)
+    print("running", flush=True)
+    running.result()
+"""
+
+
+@pytest.mark.parametrize("kind", ["cold", "warm"])
+def test_an_interrupt_cancels_all_calls_and_says_so(
+    shared: Cluster, client: cohabit.Client, kind: str
+) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(shared.folder / "state"), kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None and driver.stdout.readline() == "running\n"
+        driver.send_signal(signal.SIGINT)
+        _, err = driver.communicate(timeout=BOUND)
+    assert driver.returncode == -signal.SIGINT
+    assert "the calls of executor 'interrupted' are being cancelled" in err and "KeyboardInterrupt" in err
+    states = {job.state for job in client.jobs(name="interrupted")}
+    assert states == {"CANCELLED"}
+
+
+def test_who_is_impatient_leaves_what_runs_for_another_driver(
+    shared: Cluster, client: cohabit.Client
+) -> None:
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); "
+        "time.sleep(1000)"
+    )
+    script = INTERRUPTED.replace("time.sleep, 1000)", f"exec, {stubborn!r})").replace("interrupted", "left")
+    command = [sys.executable, "-c", script, str(shared.folder / "state"), "cold"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None and driver.stdout.readline() == "running\n"
+        (left,) = client.jobs(name="left")
+        until("the call ignores SIGTERM", lambda: "ready" in client.job(f"{left.id}.0").logs())
+        driver.send_signal(signal.SIGINT)
+        assert driver.stderr is not None and "Press Ctrl-C again" in driver.stderr.readline()
+        driver.send_signal(signal.SIGINT)
+        driver.communicate(timeout=BOUND)
+    client.job(left.id).kill()
+    with cohabit.Executor.attach("left", client) as attached:
+        assert any(isinstance(it.exception(BOUND), cohabit.RemoteCallError) for it in attached.futures)
+
+
 def test_bad_options_are_told_at_once(client: cohabit.Client) -> None:
     for options, words in [
         ({"max_running": 0}, "at least 1"),
         ({"max_running": "3"}, "expected a whole number"),
         ({"array": 3}, "sets array itself"),
+        ({"max_workers": 3}, "did you mean max_running"),
         ({"warm": True}, "say how many with max_running"),
         ({"warm": "soon", "max_running": 1}, "not a span"),
     ]:

@@ -171,10 +171,16 @@ def test_names_that_a_report_uses_itself_are_refused() -> None:
         for name in ("step", "total"):
             with pytest.raises(cohabit.MetricError, match=rf"'{name}' is not a metric: give it by its name"):
                 job.log({name: 3})
-        with pytest.raises(cohabit.MetricError, match="the step is a whole number, not 'x'"):
+        with pytest.raises(cohabit.MetricError, match="step='x': a whole number is wanted"):
             job.log(loss=1, step="x")  # type: ignore[arg-type]
         with pytest.raises(cohabit.MetricError, match="the name of a metric is a text"):
             job.log({3: 4})  # type: ignore[dict-item]
+        with pytest.raises(cohabit.MetricError, match=r"takes metrics by name.*not 3"):
+            job.log(3)  # type: ignore[arg-type]
+        with pytest.raises(cohabit.MetricError, match="total='x': a whole number is wanted"):
+            job.log(loss=1, total="x")  # type: ignore[arg-type]
+        with pytest.raises(cohabit.MetricError, match="total='x': a whole number is wanted"):
+            list(job.track([1], total="x"))  # type: ignore[arg-type]
 
 
 def test_too_many_metrics_and_too_long_names_are_said_once(
@@ -317,6 +323,26 @@ with cohabit.job() as job:
     shown = os.read(main, 1 << 16).decode()
     os.close(main)
     assert "100% |####################| 3/3 [" in shown and "loss=0.5]" in shown and shown.endswith("\n")
+
+
+def test_what_a_job_prints_stands_above_its_bar() -> None:
+    script = """
+import time, cohabit
+with cohabit.job() as job:
+    for step in job.track(range(3)):
+        time.sleep(0.11)
+        job.print("epoch", step, sep="=")
+    job.print("end")
+"""
+    main, side = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=side, stdout=side)
+    assert process.wait() == 0
+    os.close(side)
+    shown = os.read(main, 1 << 16).decode()
+    os.close(main)
+    # What was drawn over is not on the screen any more.
+    lines = [line.split("\r")[-1] for line in shown.split("\r\n")]
+    assert lines[:3] == ["epoch=0", "epoch=1", "epoch=2"] and "3/3 [" in lines[3] and lines[4:] == ["end", ""]
 
 
 def test_without_a_terminal_nothing_is_printed() -> None:

@@ -84,18 +84,33 @@ def test_functions_for_a_stop_are_called_once_between_two_steps(job_folder: JobF
     assert script.end() == (143, "called True False\n", "")
 
 
-def test_all_functions_for_a_stop_are_called_even_if_one_fails(job_folder: JobFolder) -> None:
+def test_a_function_for_a_stop_that_fails_costs_neither_the_others_nor_the_checkpoint(
+    job_folder: JobFolder,
+) -> None:
     script = job_folder.start("""
         import cohabit, os, signal
-        job = cohabit.job()
-        job.on_stop(lambda: 1 / 0)
-        job.on_stop(lambda: print("second"))
-        job.should_stop
-        os.kill(os.getpid(), signal.SIGTERM)
-        job.should_stop
+        with cohabit.job() as job:
+            job.on_stop(lambda: 1 / 0)
+            job.on_stop(lambda needed: print("not called"))
+            job.on_stop(lambda: print("third"))
+            for step in job.track(range(1000)):
+                if step == 5:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                if job.should_checkpoint():
+                    job.save(step, step)
     """)
     code, out, err = script.end()
-    assert (code, out) == (1, "second\n") and "ZeroDivisionError" in err
+    assert (code, out) == (143, "third\n") and err.count("a function of job.on_stop failed") == 2
+    assert "ZeroDivisionError: division by zero" in err and "missing 1 required positional argument" in err
+    assert len(job_folder.names()) == 1
+
+
+def test_only_functions_are_called_at_a_stop() -> None:
+    with (
+        cohabit.job() as job,
+        pytest.raises(cohabit.CohabitError, match="on_stop takes a function.*not None"),
+    ):
+        job.on_stop(None)  # type: ignore[type-var]
 
 
 @pytest.mark.parametrize(
@@ -226,12 +241,13 @@ def test_shortly_before_the_time_limit_the_job_is_told_to_save_once(
 ) -> None:
     import time
 
+    began = time.monotonic()
     monkeypatch.setenv("COHABIT_STOP_AT", str(time.time() + 1000))
     with cohabit.job() as job:
         assert not job.should_checkpoint()
-        monkeypatch.setattr("cohabit._job.job._monotonic", lambda: job._opened_at + 939)
+        monkeypatch.setattr("cohabit._job.stops._monotonic", lambda: began + 939)
         assert not job.should_checkpoint()
-        monkeypatch.setattr("cohabit._job.job._monotonic", lambda: job._opened_at + 941)
+        monkeypatch.setattr("cohabit._job.stops._monotonic", lambda: began + 941)
         assert job.should_checkpoint() and not job.should_checkpoint() and not job.should_stop
 
 
@@ -239,7 +255,7 @@ def test_a_span_that_has_passed_since_the_last_save_is_a_reason(
     in_job: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("cohabit._job.job._monotonic", lambda: now[0])
+    monkeypatch.setattr("cohabit._job.stops._monotonic", lambda: now[0])
     with cohabit.job() as job:
         assert not job.should_checkpoint(every="10m")
         now[0] += 601

@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Optional, Union
 
 from ._client.calls import LARGEST_FILE, Calls, NewProgress
+from ._client.checks import timeout_seconds
 from ._client.metrics import Metrics
 from ._client.operation import Operation, T
-from ._client.options import JobOptions, Path
+from ._client.options import JobOptions, Path, Span
 from ._client.output import Decoder
 from ._client.records import Explanation, JobRecord, NodeRecord, Progress
 from .errors import JobFailedError
@@ -66,9 +67,9 @@ class AsyncClient:
         """The records of jobs: see `Client.jobs`."""
         return await self._calls.jobs(states, user, name, since, limit)
 
-    async def wait(self, *jobs: AsyncReference, timeout: Optional[float] = None) -> list[JobRecord]:
+    async def wait(self, *jobs: AsyncReference, timeout: Optional[Span] = None) -> list[JobRecord]:
         """Waits until all of these have ended: see `Client.wait`."""
-        return await _within(self._calls.wait([_text_of(it) for it in jobs]), timeout)
+        return await _within(self._calls.wait([_text_of(it) for it in jobs]), timeout_seconds(timeout))
 
     async def nodes(self) -> list[NodeRecord]:
         """The nodes of the cluster."""
@@ -88,9 +89,13 @@ class AsyncJobHandle:
         (record,) = await self._calls.show([self.id])
         return record
 
-    async def wait(self, timeout: Optional[float] = None, check: bool = False) -> JobRecord:
+    async def state(self) -> str:
+        """Its present state: asks the head."""
+        return (await self.record()).state
+
+    async def wait(self, timeout: Optional[Span] = None, check: bool = False) -> JobRecord:
         """Waits until it has ended: see `JobHandle.wait`."""
-        (record,) = await _within(self._calls.wait([self.id]), timeout)
+        (record,) = await _within(self._calls.wait([self.id]), timeout_seconds(timeout))
         if check and not record.succeeded:
             raise JobFailedError(str(record), record)
         return record

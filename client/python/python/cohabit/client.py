@@ -16,8 +16,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._client.calls import LARGEST_FILE, Calls, NewProgress
+from ._client.checks import timeout_seconds
 from ._client.metrics import Metrics
-from ._client.options import JobOptions, Path, Reference
+from ._client.options import JobOptions, Path, Reference, Span
 from ._client.output import Decoder
 from ._client.records import Explanation, JobRecord, NodeRecord, Progress
 from .errors import JobFailedError
@@ -95,13 +96,14 @@ class Client:
         """The records of jobs, the newest last; arrays as a whole. `since` leaves out what ended before."""
         return self._calls.jobs(states, user, name, since, limit).wait()
 
-    def wait(self, *jobs: Reference, timeout: Optional[float] = None) -> list[JobRecord]:
+    def wait(self, *jobs: Reference, timeout: Optional[Span] = None) -> list[JobRecord]:
         """Waits until all of these have ended; their last records.
 
         Raises:
-            TimeoutError: They have not ended within so many seconds. They go on.
+            TimeoutError: They have not ended within this span. They go on.
         """
-        return _interruptible(jobs, lambda: self._calls.wait([text_of(it) for it in jobs]).wait(timeout))
+        limit = timeout_seconds(timeout)
+        return _interruptible(jobs, lambda: self._calls.wait([text_of(it) for it in jobs]).wait(limit))
 
     def nodes(self) -> list[NodeRecord]:
         """The nodes of the cluster."""
@@ -132,14 +134,15 @@ class JobHandle:
         """Its present state: asks the head."""
         return self.record().state
 
-    def wait(self, timeout: Optional[float] = None, check: bool = False) -> JobRecord:
+    def wait(self, timeout: Optional[Span] = None, check: bool = False) -> JobRecord:
         """Waits until it has ended; its last record. Ctrl-C ends the waiting, and the job goes on.
 
         Raises:
-            TimeoutError: It has not ended within so many seconds.
+            TimeoutError: It has not ended within this span. It goes on.
             JobFailedError: With `check`, it did not complete.
         """
-        (record,) = _interruptible([self], lambda: self._calls.wait([self.id]).wait(timeout))
+        limit = timeout_seconds(timeout)
+        (record,) = _interruptible([self], lambda: self._calls.wait([self.id]).wait(limit))
         if check and not record.succeeded:
             raise JobFailedError(str(record), record)
         return record

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import functools
 import os
 import secrets
 import shutil
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +29,14 @@ from ._executor.journal import Journal, folder_of, root
 from ._executor.ordered import results_in_order
 from ._executor.pickling import pickled_arguments, pickled_function
 from ._executor.runner import JobFuture, Runner
+from ._job.messages import warn
 from ._job.spans import seconds
 from .client import Client
 from .errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from typing_extensions import Unpack
 
 __all__ = ["Executor", "JobFuture"]
@@ -76,9 +81,12 @@ class Executor(concurrent.futures.Executor):
         if max_running is not None and (not isinstance(max_running, int) or max_running < 1):
             raise InvalidRequestError(f"max_running={max_running!r}: expected a whole number, at least 1")
         idle_seconds = _idle_seconds(warm, max_running)
+        if "max_workers" in options:
+            raise InvalidRequestError("an executor has no option 'max_workers': did you mean max_running?")
         taken = _SET_BY_EXECUTOR & set(options)
         if taken:
             raise InvalidRequestError(f"an executor sets {', '.join(sorted(taken))} itself: leave it out")
+        self._is_attached = False
         self.client = client or Client()
         self.name = name or f"executor-{secrets.token_hex(4)}"
         folder = folder_of(self.name)
@@ -100,7 +108,7 @@ class Executor(concurrent.futures.Executor):
                 calls, journal, is_shared, interpreter, max_running, idle_seconds, all_options
             )
         self._start(runner, journal)
-        atexit.register(_shut_down, self._at_exit)
+        atexit.register(self._at_exit)
 
     @classmethod
     def attach(cls, name: str, client: Optional[Client] = None) -> Executor:
@@ -121,6 +129,7 @@ class Executor(concurrent.futures.Executor):
         self.client = client or Client()
         self.name = name
         journal = Journal.open(folder)
+        self._is_attached = True
         dispatcher = Dispatcher(self.client._calls, journal, True, None, None, {})
         self._start(dispatcher, journal)
         self.futures = dispatcher.adopt()
@@ -132,7 +141,7 @@ class Executor(concurrent.futures.Executor):
         self._is_shut_down = False
         self._runner = runner
         self._process = os.getpid()
-        self._at_exit = weakref.WeakMethod(self.shutdown)
+        self._at_exit = functools.partial(_end, weakref.ref(self))
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Runs a call. What cannot be pickled fails the future with `UnpicklableError`, which names the object."""
@@ -194,6 +203,36 @@ class Executor(concurrent.futures.Executor):
             self._runner.join()
             self._remove()
 
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        """Waits for all calls. After Ctrl-C it cancels them, also those that run."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._stop()
+        else:
+            self.shutdown()
+
+    def _stop(self) -> None:
+        """What Ctrl-C does."""
+        if self._is_attached:
+            return  # Who only looked leaves all as it is.
+        name = self.name
+        warn(
+            f"the calls of executor '{name}' are being cancelled. Press Ctrl-C again to leave at once: what runs "
+            f"then goes on, for cohabit.Executor.attach({name!r})"
+        )
+        with self._lock:
+            self._is_shut_down = True
+        try:
+            self._runner.stop_all()
+            self.shutdown()
+        except KeyboardInterrupt:
+            atexit.unregister(self._at_exit)
+            raise
+
     def _remove(self) -> None:
         atexit.unregister(self._at_exit)
         shutil.rmtree(self._journal.folder, ignore_errors=True)
@@ -202,11 +241,11 @@ class Executor(concurrent.futures.Executor):
         return f"Executor(name={self.name!r})"
 
 
-def _shut_down(method: weakref.WeakMethod[Callable[..., None]]) -> None:
+def _end(reference: weakref.ref[Executor]) -> None:
     """At the end of the program, calls that are under way are waited for, as by the standard executors."""
-    shutdown = method()
-    if shutdown is not None:
-        shutdown()
+    executor = reference()
+    if executor is not None and executor._process == os.getpid():
+        executor.__exit__(getattr(sys, "last_type", None), None, None)
 
 
 def _idle_seconds(warm: Union[bool, Span], max_running: Optional[int]) -> Optional[float]:

@@ -23,6 +23,9 @@ Reference = Union[int, str, "JobHandle"]
 """A job: its number, `"12.5"` for a member of an array, its name, or a `JobHandle`."""
 
 
+_LEAST_MEMORY = 1 << 20
+
+
 class SharedOptions(TypedDict, total=False):
     """The keywords of `Client.submit` that calls of an executor have, too."""
 
@@ -140,6 +143,8 @@ def _path(flag: str, value: Path) -> list[str]:
 def _size(flag: str, value: Size) -> list[str]:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise ValueError("expected bytes, or a text such as '20G'")
+    if isinstance(value, int) and value < _LEAST_MEMORY:
+        raise ValueError(f"a number counts bytes: for gigabytes give the text '{value}G'")
     return [f"{flag}={value}B" if isinstance(value, int) else f"{flag}={value}"]
 
 

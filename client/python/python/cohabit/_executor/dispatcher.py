@@ -71,6 +71,9 @@ class Dispatcher(Runner):
     def _submitted(self) -> list[JobFuture[Any]]:
         return [future for future, _, _ in self._live.values()]
 
+    def _running_jobs(self) -> list[str]:
+        return list(self._live)
+
     def _is_idle(self) -> bool:
         return not (self._waiting or self._submitting or self._live or self._to_cancel)
 
@@ -138,7 +141,7 @@ class Dispatcher(Runner):
             for index, future in enumerate(batch_futures):
                 future.job = batch.member(index)
                 self._live[future.job] = (future, batch, index)
-                if future.cancelled():
+                if future.cancelled() or self._is_stopped:
                     self._to_cancel.append(future.job)
             self._changed.notify_all()
         self._watcher.add([batch.member(index) for index in range(batch.count)])

@@ -98,6 +98,9 @@ class Interpreters(Runner):
     def _submitted(self) -> list[JobFuture[Any]]:
         return []  # What an interpreter has, it runs.
 
+    def _running_jobs(self) -> list[str]:
+        return list(self._live)
+
     # The thread that submits interpreters.
 
     def _missing(self) -> int:

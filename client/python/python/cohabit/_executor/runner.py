@@ -66,6 +66,7 @@ class Runner(ABC):
         self._changed = threading.Condition(threading.RLock())
         self._waiting: deque[tuple[JobFuture[Any], PickledCall]] = deque()
         self._is_finishing = False
+        self._is_stopped = False
         self._watcher = calls.watcher()
 
     def put(self, future: JobFuture[Any], call: PickledCall) -> None:
@@ -93,6 +94,17 @@ class Runner(ABC):
         for future in known:
             future.cancel()
 
+    def stop_all(self) -> None:
+        """Cancels all calls, also those that run."""
+        with self._changed:
+            self._is_stopped = True
+        self.cancel_all()
+        with self._changed:
+            # An array is cancelled as a whole.
+            jobs = {job.partition(".")[0] for job in self._running_jobs()}
+        if jobs:
+            self._cancel_jobs(sorted(jobs))
+
     def finish(self) -> None:
         """No further call comes."""
         with self._changed:
@@ -110,6 +122,10 @@ class Runner(ABC):
     @abstractmethod
     def _submitted(self) -> list[JobFuture[Any]]:
         """The calls that wait no longer. The lock is held."""
+
+    @abstractmethod
+    def _running_jobs(self) -> list[str]:
+        """The jobs that are in the cluster. The lock is held."""
 
     @abstractmethod
     def _note(self, record: JobRecord) -> None:

@@ -20,14 +20,25 @@ class Bar:
         self._start = start
         self._started_at = time.monotonic()
         self._drawn = 0
+        self._text = ""
 
     def draw(self, step: int, total: int | None, metrics: Mapping[str, float]) -> None:
         """Draws the present state over the last one."""
         elapsed = time.monotonic() - self._started_at
         text = bar_text(step, total, step - self._start, elapsed, metrics)
-        text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
-        self._write("\r" + text.ljust(self._drawn))
-        self._drawn = len(text)
+        self._text = text[: max(shutil.get_terminal_size().columns - 1, 20)]
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draws the last state."""
+        self._write("\r" + self._text.ljust(self._drawn))
+        self._drawn = len(self._text)
+
+    def clear(self) -> None:
+        """Makes its line empty."""
+        if self._drawn:
+            self._write("\r" + " " * self._drawn + "\r")
+            self._drawn = 0
 
     def close(self) -> None:
         """Ends the line, if there is one."""

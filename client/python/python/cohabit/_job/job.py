@@ -1,8 +1,7 @@
 """The job of this process: what a training script reports, saves and is told.
 
-`Job` joins four parts: progress (`progress.py`, `bar.py`), checkpoints (`checkpoints.py`), signals (`signals.py`) and
-the decisions that all ranks share (`agreement.py`). Decisions are taken at the boundary between two steps: the
-iteration of `track`, or without it each question (`should_checkpoint`, `should_stop`).
+`Job` joins three parts: progress (`progress.py`, `bar.py`), checkpoints (`checkpoints.py`) and stops (`stops.py`, on
+which ranks agree by `agreement.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ import time
 from ..errors import CheckpointError, CohabitError, MetricError, Preempted
 from . import metrics as metric
 from . import signals
-from .agreement import Gang, Votes
+from .agreement import Gang
 from .bar import Bar
 from .checkpoints import CheckpointDirectory
 from .environment import Environment, rank_and_world_size
 from .messages import warn_once
 from .progress import ProgressFile
 from .spans import seconds
+from .stops import NEVER, Stops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
 DEFAULT_KEEP = 3
 SHORTEST_REPORT_INTERVAL_SECONDS = 0.1
-# How long before its time limit a job is told to save.
-SECONDS_BEFORE_LIMIT = 60.0
-_NEVER = float("inf")
 
 # Looked up at every step.
 _monotonic = time.monotonic
@@ -73,16 +70,19 @@ class Job:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._is_closed = False
-        self._begin_progress()
-        self._begin_stops()
         self._directory: CheckpointDirectory | None = None
+        self._begin_progress()
+        gang, is_gang = self._new_gang()
+        has_folder = self._folder is not None
+        self._stops = Stops(gang, is_gang=is_gang, is_active=self.is_active, has_folder=has_folder)
+        if self.is_active:
+            self._stops.listen(environment.stop_at)
 
     # Progress and metrics
 
     def _begin_progress(self) -> None:
         self._progress: ProgressFile | None = None
         self._bar: Bar | None = None
-        self._tracks = 0
         self._step: int | None = None
         self._loaded_step: int | None = None
         self._total: int | None = None
@@ -96,7 +96,7 @@ class Job:
         path = self._environment.progress
         if self.is_active and path is not None and self.rank == 0:
             self._progress = ProgressFile(path)
-        self._report_at = -_NEVER if self._progress is not None else _NEVER
+        self._report_at = -NEVER if self._progress is not None else NEVER
 
     @property
     def step(self) -> int | None:
@@ -117,20 +117,20 @@ class Job:
             iterable: What to iterate over.
             total: The number of steps of the whole training. Default: what the iterable says.
         """
-        position, stride, total = self._steps_of(iterable, total)
-        is_outermost = self._tracks == 0
-        self._tracks += 1
+        position, stride, total = self._steps_of(iterable, None if total is None else _whole("total", total))
+        stops, received = self._stops, signals.received
+        is_outermost = stops.loops == 0
+        stops.loops += 1
         has_had_time = False
-        received = signals.received
         if is_outermost:
             self._open_track(position, total)
         try:
             for item in signals.iterate(iterable) if self.is_active else iterable:
-                if received.stop or received.warnings or self._is_gang:
-                    self._pass_boundary()
-                    if self._agreed.stop and (has_had_time or self._is_told):
+                if received.stop or received.warnings or stops.is_gang:
+                    stops.pass_boundary()
+                    if stops.agreed.stop and (has_had_time or stops.is_told):
                         raise Preempted
-                    has_had_time = self._agreed.stop
+                    has_had_time = stops.agreed.stop
                 yield item
                 if is_outermost:
                     position += stride
@@ -140,7 +140,7 @@ class Job:
             if is_outermost and total is not None and self._step is not None:
                 self._step = min(self._step, total)
         finally:
-            self._tracks -= 1
+            stops.loops -= 1
             if is_outermost:
                 self._close_track()
 
@@ -170,6 +170,8 @@ class Job:
             MetricError: A value is not a number.
         """
         if metrics is not None:
+            if not hasattr(metrics, "keys"):
+                raise MetricError(f"job.log takes metrics by name, as in job.log(loss=0.41), not {metrics!r}")
             values = {**metrics, **values}
             for name in values:
                 metric.check_name(name)
@@ -178,7 +180,7 @@ class Job:
             if type(value) not in plain:
                 values = metric.check(values)
                 break
-        if not self._tracks or step is not None:
+        if not self._stops.loops or step is not None:
             self._count(step, total)
         if self._pending:
             self._pending.update(values)
@@ -194,16 +196,22 @@ class Job:
         """Writes what is pending now."""
         self._report()
 
+    def print(self, *values: object, sep: str = " ", end: str = "\n") -> None:
+        """Prints to standard output as `print` does, above the progress bar where `track` draws one."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.clear()
+            print(*values, sep=sep, end=end, flush=self._bar is not None)
+            if self._bar is not None:
+                self._bar.redraw()
+
     def _count(self, step: int | None, total: int | None) -> None:
         """Takes the step of a call of `log` outside of `track`, or with a step."""
-        self._total = self._total if total is None else total
+        self._total = self._total if total is None else _whole("total", total)
         if step is not None:
-            try:
-                self._step = operator.index(step)
-            except TypeError:
-                raise MetricError(f"the step is a whole number, not {step!r}") from None
+            self._step = _whole("step", step)
             self._counts_logs = False
-        elif self._counts_logs and not self._tracks:
+        elif self._counts_logs and not self._stops.loops:
             self._step = self.start if self._step is None else self._step + 1
 
     def _steps_of(self, iterable: Iterable[T], total: int | None) -> tuple[int, int, int | None]:
@@ -222,7 +230,7 @@ class Job:
         self._refresh_gang()
         if self.rank == 0 and not self.is_active and sys.stderr is not None and sys.stderr.isatty():
             self._bar = Bar(position)
-            self._report_at = -_NEVER
+            self._report_at = -NEVER
 
     def _close_track(self) -> None:
         # Metrics have the step in which they were logged; the number of steps done is a line of its own.
@@ -231,7 +239,7 @@ class Job:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-            self._report_at = _NEVER
+            self._report_at = NEVER
 
     def _report(self) -> None:
         """Writes what is pending. Metrics are written with the step in which they were logged."""
@@ -276,7 +284,7 @@ class Job:
             directory = self._checkpoints()
             if directory is None:
                 return default
-            gang = self._gang
+            gang = self._stops.gang
             if gang.is_alone:
                 found = directory.load_latest(map_location)
                 loaded = None if found is None else (found[1].step, found[2])
@@ -311,16 +319,16 @@ class Job:
             raise CheckpointError(f"job.save takes the step first, a whole number, not {step!r}") from None
         with self._lock:
             directory = self._checkpoints()
-            self._saved_at = self._agreed.clock if self._is_gang else _monotonic()
+            self._stops.note_save()
             if directory is None or os.getpid() != self._pid:
                 return
             if self.rank == 0 or self._all_ranks:
-                self._saves += 1
+                self._stops.saves += 1
                 try:
                     directory.save(step, state, self.world_size)
                 finally:
-                    self._saves -= 1
-        self._leave_if_unwatched()
+                    self._stops.saves -= 1
+        self._stops.leave_if_unnoticed()
 
     @property
     def folder(self) -> str | None:
@@ -352,7 +360,7 @@ class Job:
 
     def _load_own_part(self, directory: CheckpointDirectory, gang: Gang, map_location: Any) -> Any:
         """The latest checkpoint of which every rank has its part."""
-        below = _NEVER
+        below = NEVER
         while True:
             parts = {it.number: it for it in directory.saved() if it.number < below}
             agreed = -gang.largest([-float(max(parts, default=0))])[0]
@@ -375,37 +383,14 @@ class Job:
 
     # Stops
 
-    def _begin_stops(self) -> None:
-        self._agreed = Votes()
-        self._answered = 0
-        self._is_watched = False
-        # Whether the script has been told of the stop, in the body of a loop that it may now leave.
-        self._is_told = False
-        self._saves = 0
-        self._on_stop: list[Callable[[], object]] = []
-        self._opened_at = _monotonic()
-        self._begin_gang()
-        self._deadline = _NEVER
-        self._listens = False
-        if not self.is_active:
-            return
-        signals.at_stop = self._leave_if_unwatched
-        self._listens = signals.listen()
-        if not self._listens:
-            warn_once("cohabit.job() was not called in the main thread: stops and warnings are not noticed")
-        if self._environment.stop_at is not None:
-            left = self._environment.stop_at - time.time()
-            self._deadline = _monotonic() + left - min(SECONDS_BEFORE_LIMIT, max(left, 0.0) / 10)
-
     @property
     def should_stop(self) -> bool:
         """Whether the job is being stopped: save and `raise cohabit.Preempted`, or just leave the program.
 
         With several ranks it becomes true on all of them at the same step.
         """
-        self._ask()
-        self._is_told |= self._agreed.stop
-        return self._agreed.stop
+        self._refresh_gang_before_question()
+        return self._stops.should_stop()
 
     def should_checkpoint(self, every: float | str | timedelta | None = None) -> bool:
         """Whether to save now: this span has passed since the last save, or the job may soon end.
@@ -420,104 +405,47 @@ class Job:
         Raises:
             ValueError: `every` is not a span.
         """
-        span = _NEVER if every is None else seconds(every)
-        self._ask()
-        if self._folder is None and not self.is_active:
-            return False
-        now = self._agreed.clock if self._is_gang else _monotonic()
-        if now >= self._deadline and not self._is_gang:
-            self._agreed.deadline = True
-        events = self._agreed.events()
-        if events > self._answered or now - self._saved_at >= span:
-            self._answered = events
-            self._saved_at = now
-            self._is_told |= self._agreed.stop
-            return True
-        return False
+        span = NEVER if every is None else seconds(every)
+        self._refresh_gang_before_question()
+        return self._stops.should_checkpoint(span)
 
     def on_stop(self, function: F) -> F:
         """Has this function called once, in the main thread between two steps, when the job is being stopped.
 
         Without a loop that asks (`track`, `should_stop`, `should_checkpoint`) it is called in the signal handler.
+        An exception of it is printed, and the stop goes on, so that a checkpoint can be saved.
         Returns the function, so that it can decorate one.
+
+        Raises:
+            CohabitError: It is no function.
         """
-        self._on_stop.append(function)
-        return function
+        return self._stops.call_at_stop(function)
 
-    def _ask(self) -> None:
-        """A question outside of `track` is a boundary between steps. Within, all ranks may not ask the same."""
-        if self._tracks == 0:
-            if not self._is_watched:
-                self._is_watched = True
-                self._refresh_gang()
-            self._pass_boundary()
-        elif not self._is_gang:
-            self._pass_boundary()
+    # Ranks
 
-    def _pass_boundary(self) -> None:
-        """Takes over what was received, or agreed on with the other ranks; calls what waits for a stop."""
-        if self._is_gang:
-            self._pass_boundary_together()
-        elif self.is_active:
-            self._agreed.stop, self._agreed.warnings = signals.received.stop, signals.received.warnings
-        if self._agreed.stop and self._on_stop:
-            self._call_on_stop()
+    def _refresh_gang_before_question(self) -> None:
+        if self._stops.is_first_question():
+            self._refresh_gang()
 
-    def _pass_boundary_together(self) -> None:
-        schedule = self._gang.schedule
-        if not schedule.is_due():
-            return
-        now = _monotonic()
-        is_clock = self.rank == 0 or self._gang.is_alone
-        own = Votes(
-            stop=self.is_active and signals.received.stop,
-            warnings=signals.received.warnings if self.is_active else 0,
-            deadline=now >= self._deadline,
-            clock=now - self._opened_at if is_clock else 0.0,
-        )
-        numbers = [own.stop, own.warnings, own.deadline, own.clock, schedule.seconds_per_step()]
-        stop, warnings, deadline, clock, length = self._gang.largest(numbers)
-        self._agreed = Votes(stop > 0, int(warnings), deadline > 0, clock)
-        schedule.plan(length)
-
-    def _refresh_gang(self) -> Gang:
-        """The ranks, of which there may be more once torch.distributed is initialized."""
+    def _refresh_gang(self) -> None:
+        """There may be more ranks once torch.distributed is initialized."""
         rank, world_size = rank_and_world_size()
-        if (rank, world_size) != (self.rank, self.world_size):
-            self.rank, self.world_size = rank, world_size
-            self._directory = None
-            self._begin_gang()
-            if rank != 0 and self._progress is not None:
-                self._progress.close()
-                self._progress, self._report_at = None, _NEVER
-        return self._gang
+        if (rank, world_size) == (self.rank, self.world_size):
+            return
+        self.rank, self.world_size = rank, world_size
+        self._directory = None
+        self._stops.join(*self._new_gang())
+        if rank != 0 and self._progress is not None:
+            self._progress.close()
+            self._progress, self._report_at = None, NEVER
 
-    def _begin_gang(self) -> None:
-        self._is_gang = self.world_size > 1 and (self.is_active or self._folder is not None)
+    def _new_gang(self) -> tuple[Gang, bool]:
+        """The present ranks, and whether they decide together."""
+        is_gang = self.world_size > 1 and (self.is_active or self._folder is not None)
         shared = self._folder if self._environment.nodes == 1 else None
         # On one node, all ranks see the checkpoint directory.
         place = None if shared is None else os.path.join(shared, f".ranks-{self._environment.job or 'local'}")
-        self._gang = Gang(self.rank, self.world_size if self._is_gang else 1, place)
-        self._saved_at = 0.0 if self._is_gang else _monotonic()
-
-    def _call_on_stop(self) -> None:
-        functions, self._on_stop = self._on_stop, []
-        failures: list[Exception] = []
-        for function in functions:
-            try:
-                function()
-            except Exception as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
-
-    def _leave_if_unwatched(self) -> None:
-        """Ends the script in the handler of SIGTERM, if no loop would notice the stop: there is nothing to save."""
-        is_noticed = self._is_watched or self._tracks > 0 or self._saves > 0
-        if is_noticed or not signals.received.stop or not self.is_active or os.getpid() != self._pid:
-            return
-        self._call_on_stop()
-        raise Preempted
+        return Gang(self.rank, self.world_size if is_gang else 1, place), is_gang
 
     # Life
 
@@ -533,10 +461,7 @@ class Job:
         if self._progress is not None:
             self._progress.close()
             self._progress = None
-        self._gang.close()
-        if self._listens:
-            signals.at_stop = None
-            signals.stop_listening()
+        self._stops.close()
         atexit.unregister(self.close)
 
     def __enter__(self) -> Job:
@@ -568,9 +493,11 @@ _present: Job | None = None
 def open_job(folder: str | os.PathLike[str] | None, keep: int | None, all_ranks: bool | None) -> Job:
     """The job that is open, or a new one."""
     global _present
+    if folder is not None and not isinstance(folder, (str, os.PathLike)):
+        raise CohabitError(f"folder={folder!r}: the checkpoint directory is a path")
     place = None if folder is None else os.path.abspath(os.fspath(folder))
-    if keep is not None and keep < 1:
-        raise CohabitError(f"keep={keep}: at least one checkpoint must be kept")
+    if keep is not None and (not isinstance(keep, int) or keep < 1):
+        raise CohabitError(f"keep={keep!r}: so many checkpoints are kept, a whole number of at least 1")
     if _present is not None and _present._pid == os.getpid():
         _refuse_differences(_present, place, keep, all_ranks)
         return _present
@@ -592,6 +519,13 @@ def _refuse_differences(job: Job, folder: str | None, keep: int | None, all_rank
 
 def _inert_job() -> Job:
     return _present if _present is not None else Job(None, DEFAULT_KEEP, False, inert=True)
+
+
+def _whole(name: str, number: object) -> int:
+    try:
+        return operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise MetricError(f"{name}={number!r}: a whole number is wanted") from None
 
 
 def _countable(number: int | None) -> int | None:

@@ -16,6 +16,13 @@ def warn(text: str) -> None:
         pass
 
 
+def warn_of_exception(text: str, error: BaseException) -> None:
+    """Writes a warning with the traceback of what caused it."""
+    import traceback
+
+    warn(f"{text}:\n{''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()}")
+
+
 def warn_once(text: str) -> None:
     """Writes this warning, unless this process has written it before."""
     if text not in _said:
