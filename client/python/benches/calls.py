@@ -40,16 +40,17 @@ def rate(work: Callable[[], Any], calls: int = CALLS) -> float:
 def interpreters() -> Iterator[tuple[str, float]]:
     """Four processes at once that do nothing, without a cluster: the bound for a job for each call."""
 
-    def start(_: int) -> None:
-        subprocess.run([sys.executable, "-c", "pass"], check=True)
+    def starts(program: str) -> float:
+        def start(_: int) -> None:
+            subprocess.run([sys.executable, "-c", program], check=True)
 
-    def import_too(_: int) -> None:
-        program = "import cohabit._executor.run_call"
-        subprocess.run([sys.executable, "-c", program], check=True)
+        return rate(lambda: list(threads.map(start, range(CALLS))))
 
     with ThreadPoolExecutor(SLOTS) as threads:
-        yield "python -c pass, 4 at once", rate(lambda: list(threads.map(start, range(CALLS))))
-        yield "the same with cohabit's imports", rate(lambda: list(threads.map(import_too, range(CALLS))))
+        yield "python -c pass, 4 at once", starts("pass")
+        yield "the same with the imports of a call", starts("import cohabit._executor.run_call")
+        # A function of the driver's program travels by value, and is made by cloudpickle.
+        yield "the same for a function by value", starts("import cohabit._executor.run_call, cloudpickle")
 
 
 def executors(state: str) -> Iterator[tuple[str, float]]:
@@ -65,6 +66,7 @@ def executors(state: str) -> Iterator[tuple[str, float]]:
                 assert list(pool.map(call, range(CALLS))) == expected
 
             yield f"pool.map, {name}", rate(mapped)
+            yield f"the same of a function by name, {name}", rate(lambda: list(pool.map(abs, range(CALLS))))
 
 
 def submitit() -> Iterator[tuple[str, float]]:

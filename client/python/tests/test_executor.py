@@ -190,6 +190,8 @@ def test_a_driver_that_dies_leaves_its_results_to_another(
     driver = start_driver(shared, go, "cold")
     with pytest.raises(cohabit.WrongStateError, match="is alive"):
         cohabit.Executor.attach("lost", client)
+    with pytest.raises(cohabit.NotFoundError, match="no executor 'lots' in .* There are: lost"):
+        cohabit.Executor.attach("lots", client)
     driver.kill()
     driver.wait()
     with pytest.raises(cohabit.InvalidRequestError, match="attach"):
@@ -526,17 +528,64 @@ def test_arguments_are_not_kept_longer_than_needed(pool: cohabit.Executor) -> No
 
 LAST_CALLS = """
 import sys, cohabit
-pool = cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.5, max_running=1, warm=sys.argv[2] == "warm")
+client, kind = cohabit.Client(state=sys.argv[1]), sys.argv[2]
+options = {"warm": {"warm": True}, "cold": {}, "sent": {"shared": False}}[kind]
+pool = cohabit.Executor(client, gpus=0.5, max_running=1, **options)
 for number in range(3):
     pool.submit(pow, number, 2).add_done_callback(lambda it: print(it.result(), flush=True))
 """
 
 
-@pytest.mark.parametrize("kind", ["warm", "cold"])
+@pytest.mark.parametrize("kind", ["warm", "cold", "sent"])
 def test_the_end_of_a_program_waits_for_its_calls(client: cohabit.Client, shared: Cluster, kind: str) -> None:
     command = [sys.executable, "-c", LAST_CALLS, str(shared.folder / "state"), kind]
     done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND)
     assert (done.returncode, sorted(done.stdout.split())) == (0, ["0", "1", "4"]), done
+
+
+def test_an_executor_that_is_dropped_runs_its_calls(shared: Cluster, folder: pathlib.Path) -> None:
+    script = "import sys, cohabit; cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.5).submit(open, sys.argv[2], 'w')"
+    command = [sys.executable, "-c", script, str(shared.folder / "state"), str(folder / "file")]
+    folder.mkdir(parents=True)
+    subprocess.run(command, timeout=BOUND, check=True)
+    assert [it.name for it in folder.iterdir()] == ["file"]
+
+
+def train(goal: int) -> int:
+    """The third step of docs/PYTHON.md: it goes on from its checkpoint."""
+    with cohabit.job() as job:
+        total = job.load(default=0)
+        for step in job.track(range(job.start, 5)):
+            total += goal
+            job.save(step, total)
+    return int(total)
+
+
+@pytest.mark.parametrize("options", [{"warm": True}, {}], ids=["warm", "chunk"])
+def test_calls_that_share_a_process_share_no_checkpoint(
+    client: cohabit.Client, options: dict[str, bool]
+) -> None:
+    with cohabit.Executor(client, gpus=0.5, max_running=1, **options) as pool:  # type: ignore[arg-type]
+        assert list(pool.map(train, [1, 2, 3], chunksize=1 if options else 3)) == [5, 10, 15]
+
+
+def meet(folder: pathlib.Path, number: int) -> None:
+    (folder / str(number)).touch()
+    until("three calls run at once", lambda: len(list(folder.iterdir())) >= 3)
+
+
+def test_free_places_are_taken_as_they_come(client: cohabit.Client, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "meeting").mkdir()
+    go = tmp_path / "go"
+    with cohabit.Executor(client, gpus=0.25, max_running=3, shared=True) as pool:
+        first = [pool.submit(square, 1), *[pool.submit(until, "it may end", go.exists) for _ in range(2)]]
+        # Of these, only one is free to begin at once.
+        others = [pool.submit(meet, tmp_path / "meeting", number) for number in range(3)]
+        first[0].result(BOUND)
+        until("the next one runs", lambda: len(list((tmp_path / "meeting").iterdir())) == 1)
+        go.touch()
+        for future in others:
+            future.result(BOUND)
 
 
 def test_futures_work_with_as_completed(pool: cohabit.Executor) -> None:

@@ -53,6 +53,41 @@ def test_several_epochs_continue_each_other(in_job: JobFolder) -> None:
     assert lines[-1] == {"step": 12, "total": 12}
 
 
+def test_a_loop_that_was_left_is_over_and_may_begin_anew(in_job: JobFolder) -> None:
+    with cohabit.job() as job:
+        items = job.track([1, 2, 3])
+        assert next(items) == 1 and list(items) == [2, 3]
+        for _ in items:
+            break
+        with cohabit.job() as again:
+            assert again is job
+        assert list(job.track(range(10, 20))) == list(range(10, 20))
+    assert in_job.lines()[-1] == {"step": 20, "total": 20}
+
+
+def test_what_has_no_length_is_tracked_without_a_total(in_job: JobFolder) -> None:
+    class Loader:
+        def __iter__(self):
+            return iter("abc")
+
+        def __len__(self) -> int:
+            raise TypeError("object of type 'Stream' has no len()")
+
+    with cohabit.job() as job:
+        assert [*job.track(iter("abc"))] + [item for item in job.track(Loader())] == list("abcabc")
+    assert in_job.lines()[-1] == {"step": 6}
+
+
+def test_a_standard_error_that_can_only_write_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tee:
+        def write(self, text: str) -> int:
+            raise AssertionError(text)
+
+    monkeypatch.setattr("sys.stderr", Tee())
+    with cohabit.job() as job:
+        assert len(list(job.track(range(3)))) == 3
+
+
 def test_of_nested_loops_the_outermost_reports(in_job: JobFolder) -> None:
     with cohabit.job() as job:
         for _ in job.track(range(2)):

@@ -105,6 +105,40 @@ def test_a_function_for_a_stop_that_fails_costs_neither_the_others_nor_the_check
     assert len(job_folder.names()) == 1
 
 
+def test_a_loop_that_asks_for_both_saves_before_it_leaves(job_folder: JobFolder) -> None:
+    script = job_folder.start("""
+        import cohabit, os, signal
+        with cohabit.job() as job:
+            for step in job.track(range(1000)):
+                if job.should_checkpoint():
+                    job.save(step, step)
+                if step == 5:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                job.should_stop
+    """)
+    assert script.end() == (143, "", "")
+    assert len(job_folder.names()) == 1
+
+
+def test_an_evaluation_is_not_left_before_the_training_could_save(job_folder: JobFolder) -> None:
+    script = job_folder.start("""
+        import cohabit, os, signal
+        def evaluate():
+            with cohabit.job() as job:
+                for batch in job.track(range(100)):
+                    if batch == 5:
+                        os.kill(os.getpid(), signal.SIGTERM)
+        with cohabit.job() as job:
+            for step in job.track(range(1000)):
+                if job.should_checkpoint():
+                    job.save(step, step)
+                if step == 5:
+                    evaluate()
+    """)
+    assert script.end() == (143, "", "")
+    assert len(job_folder.names()) == 1
+
+
 def test_only_functions_are_called_at_a_stop() -> None:
     with (
         cohabit.job() as job,

@@ -25,7 +25,10 @@ from .errors import JobFailedError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-AsyncReference = Union[int, str, "AsyncJobHandle"]
+LEAST_WAIT = 0.05
+"""Seconds."""
+
+AsyncReference = Union[int, str, "AsyncJobHandle", JobRecord]
 
 
 class AsyncClient:
@@ -178,7 +181,7 @@ class AsyncJobHandle:
 
 
 def _text_of(reference: AsyncReference) -> str:
-    return reference.id if isinstance(reference, AsyncJobHandle) else str(reference)
+    return str(getattr(reference, "id", reference))
 
 
 async def _within(operation: Operation[T], timeout: Optional[float]) -> T:
@@ -186,7 +189,8 @@ async def _within(operation: Operation[T], timeout: Optional[float]) -> T:
         return await operation
 
     try:
-        return await asyncio.wait_for(answer(), timeout)
+        # Who only looks gets what the head answers at once, as from the other client.
+        return await asyncio.wait_for(answer(), None if timeout is None else max(timeout, LEAST_WAIT))
     except asyncio.TimeoutError:
         # Before Python 3.11 that is another class than TimeoutError.
         raise TimeoutError("the time to wait is over") from None

@@ -248,7 +248,7 @@ class JobHandle:
 
 def text_of(reference: Reference) -> str:
     """A reference as the command line writes it."""
-    return reference.id if isinstance(reference, JobHandle) else str(reference)
+    return str(getattr(reference, "id", reference))
 
 
 def _interruptible(jobs: Sequence[Reference], wait: Any) -> list[JobRecord]:

@@ -16,7 +16,6 @@ import secrets
 import shutil
 import sys
 import threading
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import islice
@@ -25,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 from ._client.options import Path, SharedOptions, Span
 from ._executor.batch import PickledCall
 from ._executor.dispatcher import Dispatcher
-from ._executor.journal import Journal, folder_of, root
+from ._executor.journal import Journal, folder_of, names, root
 from ._executor.ordered import results_in_order
 from ._executor.pickling import pickled_arguments, pickled_function
 from ._executor.runner import JobFuture, Runner
+from ._executor.several import run_chunk
 from ._job.messages import warn
 from ._job.spans import seconds
 from .client import Client
@@ -122,8 +122,9 @@ class Executor(concurrent.futures.Executor):
         """
         folder = folder_of(name)
         if not os.path.isdir(folder):
+            others = ", ".join(names()) or "none"
             raise NotFoundError(
-                f"there is no executor '{name}' in {root()}: it was shut down, or ran elsewhere"
+                f"there is no executor '{name}' in {root()}: it was shut down, or ran elsewhere. There are: {others}"
             )
         self = cls.__new__(cls)
         self.client = client or Client()
@@ -141,7 +142,7 @@ class Executor(concurrent.futures.Executor):
         self._is_shut_down = False
         self._runner = runner
         self._process = os.getpid()
-        self._at_exit = functools.partial(_end, weakref.ref(self))
+        self._at_exit = functools.partial(_end, self)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Runs a call. What cannot be pickled fails the future with `UnpicklableError`, which names the object."""
@@ -188,12 +189,14 @@ class Executor(concurrent.futures.Executor):
             return results_in_order((lambda args: self.submit(fn, *args)), calls, timeout, buffersize)
         chunks = iter(lambda: list(islice(calls, chunksize)), [])
         results = results_in_order(
-            (lambda chunk: self.submit(_run_chunk, fn, chunk)), chunks, timeout, buffersize
+            (lambda chunk: self.submit(run_chunk, fn, chunk)), chunks, timeout, buffersize
         )
         return (result for chunk in results for result in chunk)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Takes no more calls. With `wait`, returns when all have ended."""
+        if self._process != os.getpid():
+            return  # A forked child ends its own copy of a `with` block.
         with self._lock:
             self._is_shut_down = True
         if cancel_futures:
@@ -212,12 +215,16 @@ class Executor(concurrent.futures.Executor):
         """Waits for all calls. After Ctrl-C it cancels them, also those that run."""
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self._stop()
-        else:
+            return
+        try:
             self.shutdown()
+        except KeyboardInterrupt:
+            self._stop()
+            raise
 
     def _stop(self) -> None:
         """What Ctrl-C does."""
-        if self._is_attached:
+        if self._is_attached or self._process != os.getpid():
             return  # Who only looked leaves all as it is.
         name = self.name
         warn(
@@ -241,11 +248,11 @@ class Executor(concurrent.futures.Executor):
         return f"Executor(name={self.name!r})"
 
 
-def _end(reference: weakref.ref[Executor]) -> None:
+def _end(executor: Executor) -> None:
     """At the end of the program, calls that are under way are waited for, as by the standard executors."""
-    executor = reference()
-    if executor is not None and executor._process == os.getpid():
-        executor.__exit__(getattr(sys, "last_type", None), None, None)
+    # In an interactive session, what was interrupted last may have been anything.
+    ended_by = None if hasattr(sys, "ps1") else getattr(sys, "last_type", None)
+    executor.__exit__(ended_by, None, None)
 
 
 def _idle_seconds(warm: Union[bool, Span], max_running: Optional[int]) -> Optional[float]:
@@ -260,10 +267,6 @@ def _idle_seconds(warm: Union[bool, Span], max_running: Optional[int]) -> Option
         raise InvalidRequestError(f"warm={warm!r}: {error}") from None
 
 
-def _run_chunk(fn: Callable[..., T], chunk: list[tuple[Any, ...]]) -> list[T]:
-    return [fn(*args) for args in chunk]
-
-
 def _is_one_machine(client: Client) -> bool:
     """Whether all nodes are this machine: then they see its files."""
     import socket
@@ -273,4 +276,5 @@ def _is_one_machine(client: Client) -> bool:
         own |= {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)}
     except OSError:
         pass
-    return all(node.document.get("address") in own for node in client.nodes())
+    nodes = client.nodes()
+    return bool(nodes) and all(node.document.get("address") in own for node in nodes)

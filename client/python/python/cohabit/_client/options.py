@@ -13,14 +13,15 @@ from ..errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from ..client import JobHandle
+    from .records import JobRecord
 
 Path = Union[str, "os.PathLike[str]"]
 Size = Union[int, str]
 """Bytes, or a text such as "20G"."""
 Span = Union[int, float, str, timedelta]
 """Seconds, a timedelta, or a text such as "10m"."""
-Reference = Union[int, str, "JobHandle"]
-"""A job: its number, `"12.5"` for a member of an array, its name, or a `JobHandle`."""
+Reference = Union[int, str, "JobHandle", "JobRecord"]
+"""A job: its number, `"12.5"` for a member of an array, its name, a `JobHandle`, or a record."""
 
 
 _LEAST_MEMORY = 1 << 20

@@ -5,6 +5,7 @@ One thread writes and submits, another one follows all jobs with one question to
 
 from __future__ import annotations
 
+import queue
 import threading
 from concurrent import futures
 from typing import Any, Optional
@@ -16,6 +17,9 @@ from .batch import MOST_BYTES, MOST_CALLS, Batch, PickledCall
 from .envelope import LARGEST_RESULT
 from .journal import Journal
 from .runner import GATHER_SECONDS, JobFuture, Runner, left_no_result, settle
+
+Ended = tuple[JobRecord, JobFuture[Any], Batch, int]
+"""A call whose job has ended: its record, its future, its batch and its place there."""
 
 FETCHES_AT_ONCE = 4
 """As many copies of one user as a node makes at once."""
@@ -39,10 +43,11 @@ class Dispatcher(Runner):
         self._live: dict[str, tuple[JobFuture[Any], Batch, int]] = {}
         """The calls that are in the cluster, by job."""
         self._submitting = 0
-        self._fetchers = futures.ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="cohabit-fetch")
+        # Not a pool of the standard library: that ends before the program does, and then takes nothing more.
+        self._ended: queue.SimpleQueue[Optional[Ended]] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=work, name=f"cohabit-{work.__name__.strip('_')}", daemon=True)
-            for work in (self._submit_all, self._follow)
+            for work in (self._submit_all, self._follow, *[self._fetch_all] * FETCHES_AT_ONCE)
         ]
         for thread in self._threads:
             thread.start()
@@ -60,9 +65,10 @@ class Dispatcher(Runner):
         with self._changed:
             self._changed.wait_for(self._is_idle)
         self._watcher.close()
+        for _ in range(FETCHES_AT_ONCE):
+            self._ended.put(None)
         for thread in self._threads:
             thread.join()
-        self._fetchers.shutdown()
 
     def _drop(self, future: JobFuture[Any]) -> None:
         if future.job is not None:
@@ -121,18 +127,24 @@ class Dispatcher(Runner):
             self._enter(batch, batch_futures)
 
     def _take_batch(self) -> list[tuple[JobFuture[Any], PickledCall]]:
-        """The calls that wait, and those that follow at once."""
+        """The calls that wait, and those that follow at once; beside others that run, as many as are free to.
+
+        An array begins a fixed number of its members at once: a large one beside others would take their places late.
+        """
         taken: list[tuple[JobFuture[Any], PickledCall]] = []
         size = 0
         with self._changed:
+            most = MOST_CALLS
+            if self._max_running is not None and self._live:
+                most = min(most, self._max_running - len(self._live))
             while True:
-                while self._waiting and len(taken) < MOST_CALLS and size < MOST_BYTES:
+                while self._waiting and len(taken) < most and size < MOST_BYTES:
                     future, call = self._waiting.popleft()
                     if not future.cancelled():
                         taken.append((future, call))
                         size += len(call)
                         self._submitting = len(taken)
-                is_full = len(taken) >= MOST_CALLS or size >= MOST_BYTES
+                is_full = len(taken) >= most or size >= MOST_BYTES
                 if is_full or not self._changed.wait_for(lambda: bool(self._waiting), GATHER_SECONDS):
                     return taken
 
@@ -164,7 +176,15 @@ class Dispatcher(Runner):
         if record.has_ended and batch.is_shared:
             self._complete(record, future, batch, index)
         elif record.has_ended:
-            self._fetchers.submit(self._complete, record, future, batch, index)
+            self._ended.put((record, future, batch, index))
+
+    def _fetch_all(self) -> None:
+        """A thread that copies results from nodes."""
+        while True:
+            ended = self._ended.get()
+            if ended is None:
+                return
+            self._complete(*ended)
 
     def _complete(self, record: JobRecord, future: JobFuture[Any], batch: Batch, index: int) -> None:
         if self._begin(future):

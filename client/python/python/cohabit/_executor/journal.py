@@ -22,6 +22,16 @@ def root() -> str:
     return given or os.path.join(cache, "cohabit", "executors")
 
 
+def names() -> list[str]:
+    """The executors that were not shut down, the latest first."""
+    try:
+        with os.scandir(root()) as folders:
+            latest = sorted(folders, key=lambda it: it.stat().st_mtime, reverse=True)
+    except OSError:
+        return []
+    return [folder.name for folder in latest[:20]]
+
+
 def folder_of(name: str) -> str:
     """The folder of the executor with this name. It is removed with the executor, so no name leads elsewhere.
 

@@ -33,12 +33,14 @@ def pickled_function(function: Callable[..., Any]) -> bytes:
 
 def pickled_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     """The pickle of the arguments of a call."""
+    import cloudpickle
+
     try:
         # Without cloudpickle in the job, if it is plain data.
         data = pickle.dumps((args, kwargs), protocol=5)
     except Exception:
         data = b""
-    if data and b"__main__" not in data:
+    if data and b"__main__" not in data and not cloudpickle.list_registry_pickle_by_value():
         return data
     for position, value in enumerate(args):
         pickled(value, f"argument {position + 1}")

@@ -6,7 +6,6 @@ Imports little before the call does: a process is started for each call.
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 
 from .envelope import (
@@ -18,6 +17,7 @@ from .envelope import (
     Table,
     header_problem,
     is_batch,
+    loads,
     read_blob,
     too_large,
     write_durably,
@@ -71,7 +71,7 @@ def _run(calls: str, index: int) -> Outcome:
 def run(pickled_function: bytes, pickled_arguments: bytes, header: dict[str, Any]) -> Outcome:
     """Runs a call of the driver that this header describes."""
     try:
-        function, (args, kwargs) = pickle.loads(pickled_function), pickle.loads(pickled_arguments)
+        function, (args, kwargs) = loads(pickled_function), loads(pickled_arguments)
     except Exception as error:
         return Outcome.refused("RemoteCallError", _not_loaded(error, header))
     try:

@@ -17,6 +17,7 @@ from typing import Any, Optional
 
 from .envelope import KEY, RESULTS, SENT, header_problem, port_file, write_durably
 from .run_call import become_like, home_of, pickled, run
+from .several import OwnCheckpoints
 
 PROGRAM = "import sys; from cohabit._executor.serve_calls import main; sys.exit(main(*sys.argv[1:]))"
 """Runs calls. Arguments: the folder of the interpreters, the nonce in it, and the seconds without a call after which an
@@ -82,7 +83,8 @@ class Server:
         number, function, arguments = call
         if self._last is None or self._last[0] != number:
             self._last = None
-            outcome = run(function, arguments, header)
+            with OwnCheckpoints(f"call-{number}"):
+                outcome = run(function, arguments, header)
             sys.stdout.flush()
             self._last = number, pickled(outcome)
         return self._last[1]

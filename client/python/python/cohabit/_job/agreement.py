@@ -163,7 +163,7 @@ class FileExchange:
         pause = 0.001
         while True:
             fields = self._read(other)
-            if fields.get("token") != self._seen.get(str(other)):
+            if fields and fields["token"] != self._seen.get(str(other)):
                 self._seen[str(other)] = fields["token"]
                 self._write()
             if fields.get("seen", {}).get(str(self._rank)) == self._token:

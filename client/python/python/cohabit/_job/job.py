@@ -35,8 +35,20 @@ if TYPE_CHECKING:
     from .checkpoint_file import Trailer
     from .checkpoints import Saved
 
+    from typing import Generic as _Generic
+
     T = TypeVar("T")
     F = TypeVar("F", bound=Callable[[], object])
+
+else:
+
+    class _Generic:
+        """`typing` takes longer to import than everything else here."""
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+    T = None
 
 DEFAULT_KEEP = 3
 SHORTEST_REPORT_INTERVAL_SECONDS = 0.1
@@ -70,6 +82,7 @@ class Job:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._is_closed = False
+        self._entered = 0
         self._directory: CheckpointDirectory | None = None
         self._begin_progress()
         gang, is_gang = self._new_gang()
@@ -103,7 +116,7 @@ class Job:
         """The latest step that is known: of `track` or `log`, or before them, that of the loaded checkpoint."""
         return self._loaded_step if self._step is None else self._step
 
-    def track(self, iterable: Iterable[T], total: int | None = None) -> Iterator[T]:
+    def track(self, iterable: Iterable[T], total: int | None = None) -> Track[T]:
         """Passes on the items of `iterable`, and reports how many there were, how fast, and how long the rest takes.
 
         Steps of a `range` are its numbers: `range(500, 1000)` begins at step 500 of 1000. Steps of anything else are
@@ -111,13 +124,20 @@ class Job:
         outermost reports.
 
         When the job is being stopped, the loop body runs once more, to save; then the loop is left through
-        `cohabit.Preempted`.
+        `cohabit.Preempted`. A loop in another one, such as that of an evaluation, is left only after the script has
+        been told by `should_checkpoint`, if it ever asks for that.
 
         Args:
             iterable: What to iterate over.
             total: The number of steps of the whole training. Default: what the iterable says.
+
+        Raises:
+            MetricError: `total` is no whole number.
         """
-        position, stride, total = self._steps_of(iterable, None if total is None else _whole("total", total))
+        return Track(self, iterable, None if total is None else _whole("total", total))
+
+    def _track(self, iterable: Iterable[T], total: int | None) -> Iterator[T]:
+        position, stride, total = self._steps_of(iterable, total)
         stops, received = self._stops, signals.received
         is_outermost = stops.loops == 0
         stops.loops += 1
@@ -128,7 +148,7 @@ class Job:
             for item in signals.iterate(iterable) if self.is_active else iterable:
                 if received.stop or received.warnings or stops.is_gang:
                     stops.pass_boundary()
-                    if stops.agreed.stop and (has_had_time or stops.is_told):
+                    if stops.may_leave(has_had_time and (is_outermost or not stops.asks_to_save)):
                         raise Preempted
                     has_had_time = stops.agreed.stop
                 yield item
@@ -219,16 +239,18 @@ class Job:
         if isinstance(iterable, range) and iterable.start >= 0 and iterable.step > 0:
             return iterable.start, iterable.step, max(iterable.stop, 0) if total is None else total
         position = self.start if self._step is None else self._step
-        length = getattr(iterable, "__len__", None)
-        if total is None and length is not None:
-            total = position + int(length())
+        if total is None:
+            try:
+                total = position + len(iterable)  # type: ignore[arg-type]
+            except (TypeError, AttributeError, NotImplementedError):
+                pass  # A loader of PyTorch has a length that may raise.
         return position, 1, total
 
     def _open_track(self, position: int, total: int | None) -> None:
         self._step, self._total = position, total
         self._counts_logs = False
         self._refresh_gang()
-        if self.rank == 0 and not self.is_active and sys.stderr is not None and sys.stderr.isatty():
+        if self.rank == 0 and not self.is_active and _is_terminal():
             self._bar = Bar(position)
             self._report_at = -NEVER
 
@@ -465,12 +487,16 @@ class Job:
         atexit.unregister(self.close)
 
     def __enter__(self) -> Job:
+        self._entered += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # A function that the script calls may open the same job with a block of its own.
+        self._entered -= 1
+        if self._entered <= 0:
+            self.close()
 
     def __repr__(self) -> str:
         name = self._environment.job if self.is_active else "none"
@@ -485,6 +511,26 @@ class Job:
     def __reduce__(self) -> tuple[Callable[[], Job], tuple[()]]:
         # Another process is not this job: it must neither report nor save.
         return _inert_job, ()
+
+
+class Track(_Generic[T]):
+    """The items of one call of `Job.track`. Each loop over it begins anew, and ends when it is left."""
+
+    def __init__(self, job: Job, iterable: Iterable[T], total: int | None) -> None:
+        self._job = job
+        self._iterable = iterable
+        self._total = total
+        self._items: Iterator[T] | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        # Nothing else holds it, so that a loop that is left with `break` is closed at once.
+        items, self._items = self._items, None
+        return self._job._track(self._iterable, self._total) if items is None else items
+
+    def __next__(self) -> T:
+        if self._items is None:
+            self._items = self._job._track(self._iterable, self._total)
+        return next(self._items)
 
 
 _present: Job | None = None
@@ -515,6 +561,19 @@ def _refuse_differences(job: Job, folder: str | None, keep: int | None, all_rank
                 f"the job is open with {name}={present[name]!r}, and cohabit.job({name}={value!r}) asks for another: "
                 "give it in the first call, or close the job before"
             )
+
+
+def close_present() -> None:
+    """Closes the job that is open, if there is one: the next call of the process has one of its own."""
+    if _present is not None:
+        _present.close()
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False  # None, closed, or replaced by something that can only write.
 
 
 def _inert_job() -> Job:

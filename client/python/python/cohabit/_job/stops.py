@@ -35,6 +35,7 @@ class Stops:
         gang: The ranks.
         agreed: What they have agreed on.
         is_told: Whether the script was told of the stop, in the body of a loop that it may now leave.
+        asks_to_save: Whether it asks `should_checkpoint`.
         loops: How many loops of `track` run, one in another.
         saves: How many checkpoints are being saved.
     """
@@ -47,6 +48,7 @@ class Stops:
         self._deadline = NEVER
         self._answered = 0
         self._asks = False
+        self.asks_to_save = False
         self._listens = False
         self._functions: list[Callable[[], object]] = []
         self.agreed = Votes()
@@ -93,11 +95,13 @@ class Stops:
     def should_stop(self) -> bool:
         """Whether the job is being stopped."""
         self._ask()
-        self.is_told |= self.agreed.stop
+        # A script that asks both saves where it asks for that.
+        self.is_told |= self.agreed.stop and not self.asks_to_save
         return self.agreed.stop
 
     def should_checkpoint(self, span: float) -> bool:
         """Whether to save now: so many seconds have passed since the last save, or the job may soon end."""
+        self.asks_to_save = True
         self._ask()
         if not self._has_folder and not self._is_active:
             return False
@@ -115,6 +119,10 @@ class Stops:
     def note_save(self) -> None:
         """A checkpoint is being saved: the next one is due later."""
         self._saved_at = self._now()
+
+    def may_leave(self, has_had_time: bool) -> bool:
+        """Whether a loop is left: the job is being stopped, and the script could save since it was told."""
+        return self.agreed.stop and (has_had_time or self.is_told)
 
     def pass_boundary(self) -> None:
         """Takes over what was received, or agreed on with the other ranks; calls what waits for a stop."""
