@@ -99,8 +99,9 @@ impl Head {
             return Err(format!("it has to run on node {name}, which {why}"));
         }
         if let Some(reservation) = self.reservation_against(submission, name, now) {
+            let whom = if reservation.admits.is_maintenance() { "maintenance" } else { "others" };
             let number = reservation.number;
-            return Err(format!("it has to run on node {name}, which reservation {number} keeps for others"));
+            return Err(format!("it has to run on node {name}, which reservation {number} keeps for {whom}"));
         }
         let (view, demand) = (self.node_view(node_id, node), self.placeable_demand(id));
         view.fits(&demand, &view.part(&demand, Vec::new()))?;

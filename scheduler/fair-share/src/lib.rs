@@ -7,10 +7,12 @@
 //!
 //! `amounts.rs` says what a job counts, `decay.rs` how use fades, `recent_use.rs` adds it up,
 //! `entitlement.rs` divides the cluster, `parties.rs` applies that to projects and users, and `turns.rs`
-//! hands out the turns of one plan, to lines (`line.rs`) of jobs of one user.
+//! hands out the turns of one plan, to lines (`line.rs`) of jobs of one user. `displacement.rs` says who may be
+//! stopped for one whose turn it is.
 
 mod amounts;
 mod decay;
+mod displacement;
 mod entitlement;
 mod line;
 mod parties;
@@ -19,6 +21,7 @@ mod turns;
 
 pub use amounts::{GPU, held_of_device, held_of_host, wanted};
 pub use decay::Decay;
+pub use displacement::Displacement;
 pub use entitlement::{EntitlementClaim, entitlements, factor};
 pub use line::Line;
 pub use parties::{Division, FairShares, Party, Standing, Want};

@@ -12,8 +12,8 @@ use crate::parties::{Division, FairShares, Party, Standing};
 /// The turns of one plan.
 #[derive(Debug, Default, Clone)]
 pub struct Turns {
-    projects: Vec<Turn>,
-    users: Vec<Turn>,
+    projects: Vec<PartyTurn>,
+    users: Vec<PartyTurn>,
     /// The project of each user.
     project_of: Vec<usize>,
     /// The lines that have turns, in order.
@@ -30,27 +30,27 @@ type LineKey = (bool, TurnKey, TurnKey, Reverse<Qos>, Line);
 
 /// The smaller, the earlier. Where parts are equal, as those of all who hold nothing, the one goes first who
 /// used less for their weight, and then the one with the larger weight.
-type TurnKey = (u64, u128, Reverse<u64>, usize);
+pub(crate) type TurnKey = (u64, u128, Reverse<u64>, usize);
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Turn {
-    standing: Standing,
-    key: TurnKey,
+pub(crate) struct PartyTurn {
+    pub(crate) standing: Standing,
+    pub(crate) key: TurnKey,
 }
 
-impl Turn {
-    fn new(standing: Standing, index: usize) -> Turn {
+impl PartyTurn {
+    fn new(standing: Standing, index: usize) -> PartyTurn {
         let used = standing.used.saturating_mul(1_000) / u128::from(standing.weight.max(1));
-        Turn { standing, key: (part_held(standing), used, Reverse(standing.weight), index) }
+        PartyTurn { standing, key: (part_held(standing), used, Reverse(standing.weight), index) }
     }
 
-    fn change(&mut self, held: impl Fn(u64) -> u64) {
+    pub(crate) fn change(&mut self, held: impl Fn(u64) -> u64) {
         self.standing.held = held(self.standing.held);
         self.key.0 = part_held(self.standing);
     }
 
     /// Its key if it held half as much.
-    const fn halved(&self) -> TurnKey {
+    pub(crate) const fn halved(&self) -> TurnKey {
         (self.key.0 / 2, self.key.1, self.key.2, self.key.3)
     }
 }
@@ -66,7 +66,7 @@ impl Turns {
     #[must_use]
     pub fn new(shares: &FairShares, division: &Division, waiting: impl Iterator<Item = Line>) -> Turns {
         let turns = |standings: &[Standing]| {
-            standings.iter().enumerate().map(|(index, it)| Turn::new(*it, index)).collect::<Vec<_>>()
+            standings.iter().enumerate().map(|(index, it)| PartyTurn::new(*it, index)).collect::<Vec<_>>()
         };
         let (projects, users) = (turns(&division.projects), turns(&division.users));
         let project_of = (0..users.len()).map(|user| shares.project(Party(user as u32))).collect();
@@ -113,7 +113,7 @@ impl Turns {
             return true;
         };
         let own = self.project_of[party.0 as usize];
-        let beyond = |(index, turn): (usize, &Turn)| {
+        let beyond = |(index, turn): (usize, &PartyTurn)| {
             let more = if index == own { wanted(demand) } else { 0 };
             (turn.standing.fixed + more).saturating_sub(turn.standing.guaranteed)
         };
@@ -160,41 +160,18 @@ impl Turns {
         self.lines_of[self.project_of[line.party.0 as usize]].remove(&line);
     }
 
-    /// Whether a job of `newcomer` may take the place of one of `victim`, which is so large, in thousandths
-    /// of a GPU: its turn comes before that of the victim, which holds less then, and still does once it
-    /// holds the place, so nobody can take it back.
-    #[must_use]
-    pub fn may_displace(&self, newcomer: Line, victim: Line, amount: u64) -> bool {
-        match (newcomer.qos == Qos::Low, victim.qos == Qos::Low) {
-            (true, false) => return false,
-            (false, true) => return true,
-            (true, true) | (false, false) => {}
-        }
-        let [to, from] = [newcomer, victim].map(|line| line.party.0 as usize);
-        let (gains, mut loses) = match self.project_of[to] == self.project_of[from] {
-            _ if to == from => return victim.qos <= newcomer.qos,
-            true => (self.users[to], self.users[from]),
-            false => (self.projects[self.project_of[to]], self.projects[self.project_of[from]]),
-        };
-        loses.change(|held| held.saturating_sub(amount));
-        let key = |line: Line, turn: &Turn| if self.counts_half(line) { turn.halved() } else { turn.key };
-        // Jobs that hold no GPU leave parts equal.
-        if key(newcomer, &gains) > key(victim, &loses) {
-            return false;
-        }
-        let (gains, loses) = (gains.standing, loses.standing);
-        // Of high quality of service, half counts.
-        let counts = |line: Line, held: u64| match self.counts_half(line) {
-            true => u128::from(held),
-            false => 2 * u128::from(held),
-        };
-        let entitled = |of: Standing| u128::from(of.entitled.max(1));
-        let left = counts(victim, loses.held) * entitled(gains);
-        left >= counts(newcomer, gains.held + amount) * entitled(loses)
+    /// The turns of the project of this user and of the user.
+    pub(crate) fn of(&self, Party(user): Party) -> (PartyTurn, PartyTurn) {
+        (self.projects[self.project_of[user as usize]], self.users[user as usize])
+    }
+
+    /// The number of a user's project.
+    pub(crate) fn project_of(&self, Party(user): Party) -> usize {
+        self.project_of[user as usize]
     }
 
     /// Whether the turn of a line comes as if its user and the project held half as much.
-    fn counts_half(&self, line: Line) -> bool {
+    pub(crate) fn counts_half(&self, line: Line) -> bool {
         line.qos == Qos::High && self.users[line.party.0 as usize].standing.may_use_high
     }
 
@@ -202,7 +179,7 @@ impl Turns {
     /// they are entitled to.
     #[must_use]
     pub fn is_due(&self, Party(user): Party, amount: u64) -> bool {
-        let fits = |turn: &Turn| turn.standing.held + amount <= turn.standing.entitled;
+        let fits = |turn: &PartyTurn| turn.standing.held + amount <= turn.standing.entitled;
         fits(&self.users[user as usize]) && fits(&self.projects[self.project_of[user as usize]])
     }
 
@@ -241,7 +218,7 @@ impl Turns {
     /// Whether this user holds at least what they are entitled to, or their project does.
     #[must_use]
     pub fn holds_its_part(&self, Party(user): Party) -> bool {
-        let is_full = |turn: &Turn| turn.standing.held >= turn.standing.entitled;
+        let is_full = |turn: &PartyTurn| turn.standing.held >= turn.standing.entitled;
         is_full(&self.users[user as usize]) || is_full(&self.projects[self.project_of[user as usize]])
     }
 }
@@ -297,28 +274,6 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_displaced_only_for_somebody_who_has_less_even_afterwards() {
-        // Each is entitled to 8 of 16.
-        let (_, turns) = turns(&[("ada", 9_000), ("ben", 7_000)]);
-        let (ada, ben) = (line(0), line(1));
-        assert!(turns.may_displace(ben, ada, 1_000) && !turns.may_displace(ben, ada, 2_000));
-        assert!(!turns.may_displace(ada, ben, 1_000) && turns.may_displace(ada, ada, 1_000));
-    }
-
-    #[test]
-    fn a_job_without_a_gpu_is_displaced_only_for_somebody_whose_turn_comes_first() {
-        let mut shares = FairShares::new(Arc::new(ShareTable::default()));
-        for (name, used) in [("ada", 5_u128 << 40), ("ben", 1 << 40)] {
-            shares.set_usage(name, RecentUse { held: 0, used, at: Time::EPOCH, ..RecentUse::default() });
-        }
-        let division = shares.divide(Time::EPOCH, 1_000, |_| 1_000);
-        let turns = Turns::new(&shares, &division, (0..2).map(line));
-        let (ada, ben) = (line(0), line(1));
-        assert_eq!(turns.next(), Some(ben));
-        assert!(turns.may_displace(ben, ada, 0) && !turns.may_displace(ada, ben, 0));
-    }
-
-    #[test]
     fn low_comes_last_and_high_as_if_its_user_held_half() {
         let mut shares = FairShares::new(Arc::new(ShareTable::default()));
         for (name, held) in [("ada", 5_000), ("ben", 4_000), ("cyd", 0)] {
@@ -340,18 +295,6 @@ mod tests {
         let division = shares.divide(Time::EPOCH, 24_000, |_| 100_000);
         let turns = Turns::new(&shares, &division, lines.into_iter());
         assert_eq!(turns.next(), Some(lines[2]));
-    }
-
-    #[test]
-    fn nothing_is_displaced_for_a_job_whose_turn_would_come_later() {
-        let (_, turns) = turns(&[("ada", 9_000), ("ben", 7_000)]);
-        let of = |user, qos| Line { party: Party(user), qos };
-        let may = |to, from| turns.may_displace(to, from, 1_000);
-        assert!(!may(of(1, Qos::Low), line(0)) && may(line(1), of(0, Qos::Low)));
-        assert!(may(line(0), of(1, Qos::Low)), "it has only what nobody else wants");
-        assert!(!may(line(0), of(0, Qos::High)) && may(of(0, Qos::High), line(0)));
-        // Ada's eight would count four.
-        assert!(!may(line(1), of(0, Qos::High)));
     }
 
     #[test]

@@ -8,11 +8,37 @@ use cohabit_types::{JobId, Qos, Span, Time};
 
 /// Room is kept for a job so long at most.
 const KEPT_AT_MOST: Span = Span::from_secs(30 * 60);
+/// And so long after the jobs that made room have ended.
+const KEPT_AFTERWARDS: Span = Span::from_secs(5 * 60);
 
 /// The jobs for which others were told to stop.
 #[derive(Debug, Default)]
 pub(crate) struct ReclaimChecks {
-    claims: BTreeMap<JobId, Time>,
+    claims: BTreeMap<JobId, Claim>,
+}
+
+/// A job for which others were told to stop.
+#[derive(Debug)]
+struct Claim {
+    until: Time,
+    victims: BTreeSet<JobId>,
+}
+
+impl Claim {
+    /// Room is made for a job now.
+    fn new(now: Time) -> Claim {
+        Claim { until: now + KEPT_AT_MOST, victims: BTreeSet::new() }
+    }
+
+    /// Takes note of what has ended; whether room may still be kept for this job.
+    fn update(&mut self, job: JobId, view: &View) -> bool {
+        let had_victims = !self.victims.is_empty();
+        self.victims.retain(|victim| view.running.contains_key(victim));
+        if had_victims && self.victims.is_empty() {
+            self.until = self.until.min(view.now + KEPT_AFTERWARDS);
+        }
+        view.pending.contains_key(&job) && view.now < self.until
+    }
 }
 
 impl ReclaimChecks {
@@ -21,7 +47,7 @@ impl ReclaimChecks {
     /// # Errors
     /// With the first rule that it breaks.
     pub(crate) fn check_plan(&mut self, view: &View, plan: &Plan) -> Result<(), String> {
-        self.claims.retain(|job, until| view.pending.contains_key(job) && view.now < *until);
+        self.claims.retain(|job, claim| claim.update(*job, view));
         let mut stopped: BTreeMap<JobId, BTreeSet<JobId>> = BTreeMap::new();
         for action in &plan.actions {
             if let Action::Reclaim { job, why } = action {
@@ -30,7 +56,7 @@ impl ReclaimChecks {
             } else if let Action::StopIdle { job, why } = action {
                 let claimant = claimant(why).ok_or("a plan stops an idle job for nobody")?;
                 check_idle(view, *job, claimant)?;
-                self.claims.insert(claimant, view.now + KEPT_AT_MOST);
+                self.note_stop(view, claimant, *job);
             }
         }
         for (claimant, victims) in stopped {
@@ -38,11 +64,17 @@ impl ReclaimChecks {
             let for_whom =
                 view.pending.get(&claimant).ok_or("a plan reclaims for a job that does not wait")?;
             let party = party(shares, &for_whom.traits.user);
-            self.claims.insert(claimant, view.now + KEPT_AT_MOST);
+            victims.iter().for_each(|victim| self.note_stop(view, claimant, *victim));
             check_victims(view, shares, party, &victims)?;
             self.check_parts(view, plan, shares, party)?;
         }
         Ok(())
+    }
+
+    fn note_stop(&mut self, view: &View, claimant: JobId, victim: JobId) {
+        let claim = self.claims.entry(claimant).or_insert_with(|| Claim::new(view.now));
+        claim.until = view.now + KEPT_AT_MOST;
+        claim.victims.insert(victim);
     }
 
     /// Whoever gives up a job that is not of low quality of service still holds the part that is due to them,

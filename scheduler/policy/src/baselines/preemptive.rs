@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cohabit_fair_share::Turns;
+use cohabit_fair_share::{Displacement, Turns};
 use cohabit_types::{Demand, JobId, Placement, Span, Time};
 
 use super::Urgency;
@@ -208,10 +208,8 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
             draft.victims.get_or_insert_with(|| Victims::new(self.preemption_candidates(draft.view, least)));
         let soon = draft.soon.as_ref().unwrap_or(&draft.free);
         let view = draft.view;
-        let may_stop = |other: &RunningJob| {
-            turns.is_none_or(|it| it.may_displace(entry.line, view.line(&other.traits), other.holds))
-        };
-        let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, draft.view, may_stop) else {
+        let displacement = turns.map(|turns| Displacement::new(turns, entry.line, &job.demand));
+        let Some((stopped, soon)) = victims.make_room((rank, &job.demand), soon, view, displacement) else {
             return RoomSearch::None;
         };
         draft.soon = Some(soon);

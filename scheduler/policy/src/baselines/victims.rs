@@ -6,10 +6,11 @@
 
 use std::cmp::Reverse;
 
+use cohabit_fair_share::Displacement;
 use cohabit_types::{Demand, JobId, Time};
 
 use crate::queue::{PriorityKey, VictimSelection};
-use crate::{FreeNodes, RunningJob, View};
+use crate::{FreeNodes, View};
 
 /// What ranks a job against running ones: its priority, then its urgency.
 pub(super) type UrgencyRank = (Reverse<i32>, u128);
@@ -45,13 +46,13 @@ impl Victims {
 
     /// Takes the jobs that have to stop so that a demand fits, and returns them with what is free once they
     /// have ended. `None`, and no job is taken, if stopping all less urgent jobs that may be stopped is not
-    /// enough.
+    /// enough. Where users take turns, `displacement` says who may be.
     pub(super) fn make_room<'v>(
         &mut self,
         (ahead, demand): (UrgencyRank, &Demand),
         free: &FreeNodes<'v>,
         view: &View,
-        may_stop: impl Fn(&RunningJob) -> bool,
+        mut displacement: Option<Displacement<'_>>,
     ) -> Option<(Vec<JobId>, FreeNodes<'v>)> {
         let less_urgent = |it: &&PreemptionCandidate| rank(it.key) > ahead;
         let mut selection = VictimSelection::new(demand, free);
@@ -59,7 +60,9 @@ impl Victims {
             if selection.fits() {
                 break;
             }
-            if !may_stop(&view.running[&candidate.job]) {
+            let job = &view.running[&candidate.job];
+            let (line, holds) = (view.line(&job.traits), job.holds);
+            if displacement.as_ref().is_some_and(|it| !it.may_stop(line, holds)) {
                 continue;
             }
             if candidate.protected_until > view.now {
@@ -69,7 +72,8 @@ impl Victims {
                 self.next_preemptible = Some(earlier);
                 continue;
             }
-            selection.add(&view.running[&candidate.job], free);
+            selection.add(job, free);
+            displacement.iter_mut().for_each(|it| it.stop(line, holds));
         }
         let (chosen, free) = selection.drop_needless()?;
         self.preemption_candidates.retain(|candidate| !chosen.contains(&candidate.job));

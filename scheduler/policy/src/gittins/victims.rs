@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_fair_share::{Line, Turns};
+use cohabit_fair_share::{Displacement, Line, Turns};
 use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
@@ -48,6 +48,13 @@ pub(super) struct Newcomer<'d> {
     pub(super) line: Line,
     /// Whose turn it is, where users take turns.
     pub(super) turns: Option<&'d Turns>,
+}
+
+impl<'d> Newcomer<'d> {
+    /// Whom it may displace, where users take turns.
+    fn displacement(&self) -> Option<Displacement<'d>> {
+        self.turns.map(|turns| Displacement::new(turns, self.line, self.demand))
+    }
 }
 
 /// Jobs whose end makes room.
@@ -97,19 +104,37 @@ impl<'v> Candidates<'v> {
         })
     }
 
-    fn yields_to(&self, index: usize, newcomer: &Newcomer<'_>) -> bool {
+    /// Whether a job may be stopped for a newcomer beside those that were chosen before.
+    fn yields_to(
+        &self,
+        index: usize,
+        newcomer: &Newcomer<'_>,
+        displacement: Option<&Displacement<'_>>,
+    ) -> bool {
         let candidate = &self.all[index];
         let price = newcomer.rank + candidate.cost * newcomer.devices;
         let (own, others) = (candidate.job.priority, newcomer.priority);
-        let may_displace =
-            |turns: &Turns| turns.may_displace(newcomer.line, candidate.line, candidate.job.holds);
+        let may_stop = |it: &Displacement<'_>| it.may_stop(candidate.line, candidate.job.holds);
         // Where users take turns, priorities order the jobs of one user.
-        let is_comparable = newcomer.turns.is_none() || newcomer.line.party == candidate.line.party;
+        let is_comparable = displacement.is_none() || newcomer.line.party == candidate.line.party;
         let is_less_urgent = match is_comparable {
             true => own < others || own == others && candidate.rank > self.margin * price,
             false => candidate.rank > self.margin * price,
         };
-        !self.taken.contains(&index) && is_less_urgent && newcomer.turns.is_none_or(may_displace)
+        !self.taken.contains(&index) && is_less_urgent && displacement.is_none_or(may_stop)
+    }
+
+    /// Those of these jobs that may all be stopped for a newcomer, chosen one after the other.
+    fn choose(&self, from: impl Iterator<Item = usize>, newcomer: &Newcomer<'_>) -> Vec<usize> {
+        let mut displacement = newcomer.displacement();
+        from.filter(|index| {
+            let yields = self.yields_to(*index, newcomer, displacement.as_ref());
+            if let Some(displacement) = displacement.as_mut().filter(|_| yields) {
+                displacement.stop(self.all[*index].line, self.all[*index].job.holds);
+            }
+            yields
+        })
+        .collect()
     }
 
     /// Sets of jobs whose end makes room, the cheapest first.
@@ -130,7 +155,9 @@ impl<'v> Candidates<'v> {
 
     /// Each single job whose place the newcomer could take beside the others there.
     fn single_residents(&self, newcomer: &Newcomer<'_>) -> Vec<VictimSet> {
-        let yielding = (0..self.all.len()).filter(|index| self.yields_to(*index, newcomer));
+        let displacement = newcomer.displacement();
+        let yielding =
+            (0..self.all.len()).filter(|index| self.yields_to(*index, newcomer, displacement.as_ref()));
         yielding.take(MAX_PLACES).map(|index| self.set(vec![index])).collect()
     }
 
@@ -165,7 +192,13 @@ impl<'v> Candidates<'v> {
             last = Some(position);
         }
         match last {
-            Some(_) if found >= wanted => vec![self.set(members.into_iter().collect())],
+            // What each node gives up may be too much together.
+            Some(_)
+                if found >= wanted
+                    && self.choose(members.iter().copied(), newcomer).len() == members.len() =>
+            {
+                vec![self.set(members.into_iter().collect())]
+            }
             Some(_) | None => Vec::new(),
         }
     }
@@ -198,13 +231,16 @@ impl<'v> Candidates<'v> {
         let demand = newcomer.demand;
         let fits = |node: &NodeView| node.roomy_devices(demand).is_some_and(|devices| devices >= need);
         let mut node = node.clone();
+        let mut displacement = newcomer.displacement();
         let mut chosen: Vec<usize> = Vec::new();
         for index in self.on_node[position].iter().copied() {
             if fits(&node) {
                 break;
             }
-            if self.yields_to(index, newcomer) {
+            if self.yields_to(index, newcomer, displacement.as_ref()) {
                 self.move_parts(index, &mut node, NodeView::give_back);
+                let stopped = &self.all[index];
+                displacement.as_mut().into_iter().for_each(|it| it.stop(stopped.line, stopped.job.holds));
                 chosen.push(index);
             }
         }
@@ -237,7 +273,7 @@ impl<'v> Candidates<'v> {
 
     /// All jobs in whose place a newcomer may come.
     pub(super) fn yielding(&self, newcomer: &Newcomer<'_>) -> VictimSet {
-        self.set((0..self.all.len()).filter(|index| self.yields_to(*index, newcomer)).collect())
+        self.set(self.choose(0..self.all.len(), newcomer))
     }
 
     /// The jobs of a set that hold devices of a placement; where cores or memory are short, all those on its

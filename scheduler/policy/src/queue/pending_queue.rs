@@ -319,10 +319,12 @@ impl<K: Ord + Copy> Walk<'_, K> {
             .or_insert_with(|| LineWalk { fronts: fronts.iter().peekable(), further: BTreeSet::new() });
         loop {
             let (key, job, class) = walk.earliest()?;
-            let demand = &queue.entries[&job].demand;
+            if self.closed.contains(&class) {
+                continue;
+            }
+            let may_lend = |turns: &Turns| turns.may_lend(line.party, &queue.entries[&job].demand);
             // Where a job may not start, no other of its class does.
-            let may_start = self.turns.as_ref().is_none_or(|turns| turns.may_lend(line.party, demand));
-            if !self.closed.contains(&class) && may_start {
+            if self.turns.as_ref().is_none_or(may_lend) {
                 return Some(QueueEntry { job, key, class, line });
             }
         }

@@ -31,15 +31,13 @@ pub(super) struct RunningSets {
     pub(super) low: BTreeSet<JobId>,
     /// Those of them that do nothing.
     pub(super) idle: BTreeSet<JobId>,
-    /// Those that were told to stop.
-    pub(super) stopping: BTreeSet<JobId>,
 }
 
 impl RunningSets {
     pub(super) fn insert(&mut self, job: &RunningJob) {
         self.remove(job.id);
         match job.phase {
-            RunPhase::Stopping => _ = self.stopping.insert(job.id),
+            RunPhase::Stopping => {}
             RunPhase::Running => {
                 if job.traits.preemptible && job.traits.qos == Qos::Low {
                     self.low.insert(job.id);
@@ -55,7 +53,7 @@ impl RunningSets {
     }
 
     pub(super) fn remove(&mut self, job: JobId) {
-        for set in [&mut self.stoppable, &mut self.low, &mut self.idle, &mut self.stopping] {
+        for set in [&mut self.stoppable, &mut self.low, &mut self.idle] {
             set.remove(&job);
         }
     }

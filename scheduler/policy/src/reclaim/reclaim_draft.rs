@@ -74,10 +74,7 @@ impl<'v> ReclaimDraft<'v> {
         running: &'v RunningSets,
         plan: Plan,
     ) -> ReclaimDraft<'v> {
-        let mut turns = view.turns(waiting.lines(), |party| waiting.demand_of(party)).unwrap_or_default();
-        for job in running.stopping.iter().filter_map(|job| view.running.get(job)) {
-            turns.release(view.party(&job.traits), job.holds);
-        }
+        let turns = view.turns(waiting.lines(), |party| waiting.demand_of(party)).unwrap_or_default();
         ReclaimDraft { view, shares, waiting, running, turns, plan, next: None }
     }
 

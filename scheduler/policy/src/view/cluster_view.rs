@@ -113,14 +113,19 @@ impl View {
     }
 
     /// The turns of those lines of which jobs wait. `waiting` says what the jobs of a user that wait would
-    /// hold, in thousandths of a GPU. `None` where users do not take turns.
+    /// hold, in thousandths of a GPU. What was told to stop is not held any more. `None` where users do not
+    /// take turns.
     pub(crate) fn turns(
         &self,
         lines: impl Iterator<Item = Line>,
         waiting: impl Fn(Party) -> u64,
     ) -> Option<Turns> {
         let shares = self.fair_shares.as_ref()?;
-        Some(Turns::new(shares, &self.division(shares, waiting), lines))
+        let mut turns = Turns::new(shares, &self.division(shares, waiting), lines);
+        for job in self.running.values().filter(|job| job.phase == RunPhase::Stopping) {
+            turns.release(self.party(&job.traits), job.holds);
+        }
+        Some(turns)
     }
 
     /// What everybody is entitled to now.

@@ -54,6 +54,19 @@ impl ReservedNodes {
         self.valid.values().any(|it| keeps_off(it, user, attempt) && comes_too_soon(it))
     }
 
+    /// Whether a store of this user's may not start now, because its node is reserved for others, or will be
+    /// before it could have stopped.
+    pub(super) fn forbid_store(
+        &self,
+        user: &str,
+        spec: &JobSpec,
+        attempt: &ObservedAttempt,
+        at: Time,
+    ) -> bool {
+        let comes_at_once = |it: &NodeReservation| it.from <= at + spec.stop.grace && !is_over(it, at);
+        self.valid.values().any(|it| comes_at_once(it) && keeps_off(it, user, attempt))
+    }
+
     /// Whether an attempt of this user's that has not been told to stop is on a node that is reserved for
     /// others now.
     pub(super) fn forbid_presence(&self, user: &str, attempt: &ObservedAttempt, at: Time) -> bool {

@@ -49,6 +49,7 @@ impl ReferenceModel {
         attempt: &ObservedAttempt,
     ) -> Result<(), String> {
         let (spec, requests) = (&self.specs[&step.id.number], &self.jobs[&step.id].requests);
+        let user = &self.users[&step.id.number];
         let is_store = spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Store));
         let by_plan = (is_store || matches!(it.event, Event::Planned(..))) && attempt.started_at == it.at;
         let ordered = (0..attempt.ranks.len() as u32)
@@ -65,6 +66,9 @@ impl ReferenceModel {
             () if !self.are_dependencies_met(step.id) => "its dependencies are not met",
             () if !ordered => "not all of its ranks were ordered",
             () if !self.array_has_room(step.id.number) => "its array is at its limit",
+            () if is_store && self.reserved.forbid_store(user, spec, attempt, it.at) => {
+                "its node is reserved for others, or will be so soon that it is stopped at once"
+            }
             () if !is_store && self.runs_into_a_reservation(step.id, attempt, it.at) => {
                 "a node of it is reserved for others before it may have left"
             }

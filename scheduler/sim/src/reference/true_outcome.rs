@@ -3,6 +3,7 @@
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Outcome, RankId, Report, StartFailure, Time};
 
+use super::observed::ObservedAttempt;
 use super::{HandledEvent, JobTransition, ReferenceModel};
 use crate::node::SimNode;
 
@@ -23,12 +24,15 @@ impl ReferenceModel {
     /// Checks that every new outcome is the one that the machine observed, and that a rank given up is really
     /// gone.
     pub(super) fn check_outcomes(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
-        let Some(attempt) = step.after.attempts.last() else { return Ok(()) };
-        let before = step.before.attempt(attempt.number);
-        for (number, rank) in (0..).zip(&attempt.ranks) {
-            let known = before.and_then(|before| before.ranks.get(number as usize)?.outcome.as_ref());
-            if let (None, Some(outcome)) = (known, &rank.outcome) {
-                self.check_outcome(it, step.id.attempt(attempt.number).rank(number), outcome)?;
+        // A store may end and be started again by one event.
+        let goes_on = |attempt: &&ObservedAttempt| attempt.number >= step.before.latest_number();
+        for attempt in step.after.attempts.iter().filter(goes_on) {
+            let before = step.before.attempt(attempt.number);
+            for (number, rank) in (0..).zip(&attempt.ranks) {
+                let known = before.and_then(|before| before.ranks.get(number as usize)?.outcome.as_ref());
+                if let (None, Some(outcome)) = (known, &rank.outcome) {
+                    self.check_outcome(it, step.id.attempt(attempt.number).rank(number), outcome)?;
+                }
             }
         }
         Ok(())
