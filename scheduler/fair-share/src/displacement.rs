@@ -9,8 +9,8 @@ use crate::turns::{PartyTurn, TurnKey, Turns};
 
 /// The jobs that are stopped for one whose turn it is, while they are chosen.
 ///
-/// Its turn comes before those of all whose jobs are stopped, although they hold less then, and its side holds
-/// no larger part than theirs once it holds the place: so nobody can take the place back.
+/// Its turn comes before those of all whose jobs are stopped, although they hold less then, and its side
+/// holds no larger part than theirs once it holds the place: so nobody can take the place back.
 #[derive(Debug, Clone)]
 pub struct Displacement<'t> {
     turns: &'t Turns,

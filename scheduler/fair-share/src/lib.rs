@@ -7,8 +7,8 @@
 //!
 //! `amounts.rs` says what a job counts, `decay.rs` how use fades, `recent_use.rs` adds it up,
 //! `entitlement.rs` divides the cluster, `parties.rs` applies that to projects and users, and `turns.rs`
-//! hands out the turns of one plan, to lines (`line.rs`) of jobs of one user. `displacement.rs` says who may be
-//! stopped for one whose turn it is.
+//! hands out the turns of one plan, to lines (`line.rs`) of jobs of one user. `displacement.rs` says who may
+//! be stopped for one whose turn it is.
 
 mod amounts;
 mod decay;
