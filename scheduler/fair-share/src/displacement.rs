@@ -5,7 +5,7 @@ use cohabit_types::{Demand, Qos};
 use crate::amounts::wanted;
 use crate::line::Line;
 use crate::parties::{Party, Standing};
-use crate::turns::{PartyTurn, TurnKey, Turns};
+use crate::turns::{PartyTurn, PartyTurnKey, Turns};
 
 /// The jobs that are stopped for one whose turn it is, while they are chosen.
 ///
@@ -77,7 +77,7 @@ impl<'t> Displacement<'t> {
         (project, user)
     }
 
-    fn key(&self, line: Line, (project, user): &(PartyTurn, PartyTurn)) -> (TurnKey, TurnKey) {
+    fn key(&self, line: Line, (project, user): &(PartyTurn, PartyTurn)) -> (PartyTurnKey, PartyTurnKey) {
         match self.turns.counts_half(line) {
             true => (project.halved(), user.halved()),
             false => (project.key, user.key),

@@ -26,16 +26,16 @@ pub struct Turns {
 
 /// The smaller, the earlier: lines that take what nobody else wants last, then by the part of the project, of
 /// the user in it, and the more urgent of a user first.
-type LineKey = (bool, TurnKey, TurnKey, Reverse<Qos>, Line);
+type LineKey = (bool, PartyTurnKey, PartyTurnKey, Reverse<Qos>, Line);
 
 /// The smaller, the earlier. Where parts are equal, as those of all who hold nothing, the one goes first who
 /// used less for their weight, and then the one with the larger weight.
-pub(crate) type TurnKey = (u64, u128, Reverse<u64>, usize);
+pub(crate) type PartyTurnKey = (u64, u128, Reverse<u64>, usize);
 
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct PartyTurn {
     pub(crate) standing: Standing,
-    pub(crate) key: TurnKey,
+    pub(crate) key: PartyTurnKey,
 }
 
 impl PartyTurn {
@@ -50,7 +50,7 @@ impl PartyTurn {
     }
 
     /// Its key if it held half as much.
-    pub(crate) const fn halved(&self) -> TurnKey {
+    pub(crate) const fn halved(&self) -> PartyTurnKey {
         (self.key.0 / 2, self.key.1, self.key.2, self.key.3)
     }
 }
