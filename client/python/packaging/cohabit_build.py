@@ -33,7 +33,9 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     _build_program()
-    return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+    settings = dict(config_settings or {})
+    settings["build-args"] = f"--compression-level 9 {settings.get('build-args', '')}"
+    return maturin.build_wheel(wheel_directory, settings, metadata_directory)
 
 
 def build_editable(
