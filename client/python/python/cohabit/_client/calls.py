@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Optional
 
 from .. import _native
-from .checks import whole_number
+from .checks import check_whole_number
 from .metrics import Metrics
 from .operation import Answers, Operation
 from .options import Path, arguments
@@ -42,7 +42,7 @@ class Calls:
         since: Optional[datetime],
         limit: Optional[int],
     ) -> Operation[list[JobRecord]]:
-        whole_number("limit", limit, 1)
+        check_whole_number("limit", limit, 1)
         ended_after = None if since is None else since.timestamp()
         return Operation(self.native.jobs(list(states), user, name, ended_after, limit or 0), _records)
 
@@ -61,9 +61,9 @@ class Calls:
     def logs(
         self, reference: str, rank: int, attempt: Optional[int], tail: Optional[int], follow: bool
     ) -> Answers[tuple[str, bytes]]:
-        whole_number("rank", rank)
-        whole_number("attempt", attempt, 1)
-        whole_number("tail", tail)
+        check_whole_number("rank", rank)
+        check_whole_number("attempt", attempt, 1)
+        check_whole_number("tail", tail)
         return Answers(self.native.logs(reference, rank, attempt, tail, follow), lambda printed: printed)
 
     def metrics(self, reference: str) -> Operation[Metrics]:
@@ -82,8 +82,8 @@ class Calls:
         return Operation(self.native.connect(job, rank, attempt, port), int)
 
     def read(self, reference: str, path: Path, rank: int, limit: int) -> Operation[bytes]:
-        whole_number("rank", rank)
-        whole_number("limit", limit)
+        check_whole_number("rank", rank)
+        check_whole_number("limit", limit)
         return Operation(self.native.read_file(reference, _text(path) or "", rank, limit), bytes)
 
 

@@ -25,12 +25,11 @@ def timeout_seconds(timeout: Optional[Span]) -> Optional[float]:
         raise InvalidRequestError(f"timeout: {error}") from None
 
 
-def whole_number(name: str, value: Optional[int], least: int = 0) -> Optional[int]:
-    """This number, if it is one.
+def check_whole_number(name: str, value: Optional[int], least: int = 0) -> None:
+    """Checks a number that may be left out.
 
     Raises:
-        InvalidRequestError: It is none, or below the least one.
+        InvalidRequestError: It is no whole number, or below the least one.
     """
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
         raise InvalidRequestError(f"{name}={value!r}: expected a whole number, at least {least}")
-    return value
