@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
+
+# What a shell starts in the background ignores Ctrl-C, and so would the programs that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "python"
 
@@ -28,8 +32,6 @@ def job_folder(tmp_path: pathlib.Path) -> JobFolder:
 @pytest.fixture
 def in_job(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
     """This process, as if it were a job; the job is closed at the end, and the signals are put back."""
-    import signal
-
     import cohabit
     from cohabit._job import signals
 

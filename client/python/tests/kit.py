@@ -12,6 +12,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Callable, TypeVar
 
 import pytest
@@ -31,6 +33,17 @@ def until(what: str, found: Callable[[], T]) -> T:
             return value
         assert time.monotonic() < deadline, f"not within {BOUND_SECONDS:.0f} s: {what}"
         time.sleep(0.01)
+
+
+@contextmanager
+def started(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process, whose end is waited for. It is killed if the test fails before."""
+    with subprocess.Popen(command, text=True, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def need(*packages: str) -> None:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Client as Connect
 import cohabit
 import pytest
 from cluster_kit import Cluster
-from kit import until
+from kit import started, until
 
 pytest.importorskip("cohabit._native", reason="the native half is not built: pip install ./client/python")
 pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
@@ -202,6 +202,7 @@ def test_a_driver_that_dies_leaves_its_results_to_another(
     assert subprocess.run(command, capture_output=True, text=True, timeout=BOUND).stdout == "5\n"
     go.touch()
     with cohabit.Executor.attach("lost", client) as pool:
+        assert cohabit.Executor.attach("lost") is pool
         assert [future.result(BOUND) for future in pool.futures] == [4, 100, 101, 102, 103]
     with pytest.raises(cohabit.NotFoundError):
         cohabit.Executor.attach("lost", client)
@@ -363,7 +364,7 @@ def test_an_interpreter_runs_nothing_for_who_does_not_know_its_key(tmp_path: pat
     assert os.stat(batch.folder).st_mode & 0o777 == 0o700
     environment = {**os.environ, "COHABIT_ARRAY_INDEX": "0", "COHABIT_ATTEMPT": "1"}
     command = [sys.executable, "-c", serve_calls.PROGRAM, batch.folder, batch.nonce, "0.2"]
-    with subprocess.Popen(command, env=environment) as interpreter:
+    with started(command, env=environment) as interpreter:
         said = tmp_path / "batch" / "results" / "0-cohabit-port-1"
         until("it listens", said.exists)
         address = ("127.0.0.1", int(said.read_text()))
@@ -411,7 +412,7 @@ def test_an_interrupt_cancels_all_calls_and_says_so(
     shared: Cluster, client: cohabit.Client, kind: str
 ) -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(shared.folder / "state"), kind]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
         assert driver.stdout is not None and driver.stdout.readline() == "running\n"
         driver.send_signal(signal.SIGINT)
         _, err = driver.communicate(timeout=BOUND)
@@ -430,7 +431,7 @@ def test_who_is_impatient_leaves_what_runs_for_another_driver(
     )
     script = INTERRUPTED.replace("time.sleep, 1000)", f"exec, {stubborn!r})").replace("interrupted", "left")
     command = [sys.executable, "-c", script, str(shared.folder / "state"), "cold"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
         assert driver.stdout is not None and driver.stdout.readline() == "running\n"
         (left,) = client.jobs(name="left")
         until("the call ignores SIGTERM", lambda: "ready" in client.job(f"{left.id}.0").logs())
@@ -544,7 +545,10 @@ def test_the_end_of_a_program_waits_for_its_calls(client: cohabit.Client, shared
 
 
 def test_an_executor_that_is_dropped_runs_its_calls(shared: Cluster, folder: pathlib.Path) -> None:
-    script = "import sys, cohabit; cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.5).submit(open, sys.argv[2], 'w')"
+    script = """
+import sys, cohabit
+cohabit.Executor(cohabit.Client(state=sys.argv[1]), gpus=0.5).submit(open, sys.argv[2], "w")
+"""
     command = [sys.executable, "-c", script, str(shared.folder / "state"), str(folder / "file")]
     folder.mkdir(parents=True)
     subprocess.run(command, timeout=BOUND, check=True)

@@ -48,6 +48,10 @@ DEFAULT_IDLE_SECONDS = 60.0
 _SET_BY_EXECUTOR = {"array", "at_once", "each_line", "from_json", "workdir", "snapshot", "idempotency_key"}
 
 
+_attached: dict[str, Executor] = {}
+"""The executors that this program has attached and not shut down, by folder."""
+
+
 class Executor(concurrent.futures.Executor):
     """Runs each call in a job of its own.
 
@@ -115,12 +119,16 @@ class Executor(concurrent.futures.Executor):
         """An executor of this name whose driver has gone: its calls are `futures`, in the order of their submission.
 
         Its results stay until it is shut down: a program that only looks does not wait for the calls when it ends.
+        In one program this is the same executor each time, as when the cell of a notebook is run again.
 
         Raises:
             NotFoundError: This user has no such executor on this machine.
             WrongStateError: Its driver is alive, or its interpreters were warm, so that its calls went with the driver.
         """
         folder = folder_of(name)
+        known = _attached.get(folder)
+        if known is not None and known._process == os.getpid():
+            return known
         if not os.path.isdir(folder):
             others = ", ".join(names()) or "none"
             raise NotFoundError(
@@ -134,6 +142,7 @@ class Executor(concurrent.futures.Executor):
         dispatcher = Dispatcher(self.client._calls, journal, True, None, None, {})
         self._start(dispatcher, journal)
         self.futures = dispatcher.adopt()
+        _attached[folder] = self
         return self
 
     def _start(self, runner: Runner, journal: Journal) -> None:
@@ -242,6 +251,7 @@ class Executor(concurrent.futures.Executor):
 
     def _remove(self) -> None:
         atexit.unregister(self._at_exit)
+        _attached.pop(self._journal.folder, None)
         shutil.rmtree(self._journal.folder, ignore_errors=True)
 
     def __repr__(self) -> str:

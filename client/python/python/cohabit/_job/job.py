@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
     from typing import Any, Callable, TypeVar
+    from typing import Generic as _Generic
 
     from .checkpoint_file import Trailer
     from .checkpoints import Saved
-
-    from typing import Generic as _Generic
 
     T = TypeVar("T")
     F = TypeVar("F", bound=Callable[[], object])
