@@ -40,9 +40,11 @@ fn another_build(head: &FakeHead) -> PathBuf {
     let folder = head.folder().join("other");
     std::fs::create_dir_all(&folder).unwrap();
     let other = folder.join("actors");
-    std::fs::copy(program(), &other).unwrap();
-    let mut file = std::fs::OpenOptions::new().append(true).open(&other).unwrap();
-    std::io::Write::write_all(&mut file, b"!").unwrap();
+    // By another process: what this one has open for writing, processes of other tests inherit, and as long
+    // as they hold it, it cannot be executed.
+    let mut copying = std::process::Command::new("sh");
+    copying.args(["-c", r#"cp "$0" "$1" && printf ! >> "$1""#]).arg(program()).arg(&other);
+    assert!(copying.status().unwrap().success());
     other
 }
 

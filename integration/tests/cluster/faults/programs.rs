@@ -9,8 +9,7 @@ use crate::kit::*;
 /// A cluster with one worker, which runs a program of its own.
 fn with_own_program() -> (Cluster, PathBuf) {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
-    let program = cluster.folder().join("program");
-    fs::copy(binary(), &program).unwrap();
+    let program = cluster.another_release("program");
     cluster.add_worker_of(program.clone(), "host:4");
     (cluster, program)
 }

@@ -2,6 +2,7 @@
 //! step.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cohabit_fakes::examples;
 use nix::errno::Errno;
@@ -123,7 +124,10 @@ impl Cluster {
     /// A copy of the binary under another name, as another release would be installed.
     pub(crate) fn another_release(&self, name: &str) -> PathBuf {
         let path = self.folder().join(name);
-        std::fs::copy(binary(), &path).unwrap();
+        // By another process: a process that another test starts meanwhile would inherit a file that is open
+        // for writing here, and as long as it holds it, the copy cannot be executed.
+        let copied = Command::new("cp").arg(binary()).arg(&path).status().unwrap();
+        assert!(copied.success(), "{copied}");
         path
     }
 }

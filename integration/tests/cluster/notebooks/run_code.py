@@ -31,9 +31,12 @@ async def main(url: str, code: str) -> None:
     await socket.write_message(json.dumps(message))
     while True:
         answer = json.loads(await socket.read_message())
+        if answer["parent_header"].get("msg_id") != header["msg_id"]:
+            continue
         if answer["msg_type"] == "stream":
             sys.stdout.write(answer["content"]["text"])
-        if answer["msg_type"] == "execute_reply":
+        # The reply comes through another channel than the output, and may overtake it.
+        if answer["msg_type"] == "status" and answer["content"]["execution_state"] == "idle":
             break
     socket.close()
 
