@@ -23,7 +23,7 @@ pub(super) struct RoomClaim {
     pub(super) demand: Demand,
     /// Where it would go.
     pub(super) placement: Placement,
-    /// The jobs that were told to stop.
+    /// The jobs that were told to stop, and have not ended.
     pub(super) victims: BTreeSet<JobId>,
     /// The room is kept until then.
     pub(super) until: Time,
@@ -38,6 +38,12 @@ impl RoomClaim {
         now + KEPT_AT_MOST
     }
 
+    /// The jobs that were told to stop and have not ended.
+    pub(super) fn stopping(&self, view: &View) -> impl Iterator<Item = JobId> {
+        let stops = |job: &JobId| view.running.get(job).is_some_and(|it| it.phase == RunPhase::Stopping);
+        self.victims.iter().copied().filter(stops)
+    }
+
     /// Takes note of what has ended; returns whether room is still kept.
     pub(super) fn update(&mut self, view: &View) -> bool {
         let runs_on = |job| view.running.get(job).is_some_and(|it| it.phase == RunPhase::Running);
@@ -46,7 +52,9 @@ impl RoomClaim {
             return false;
         }
         self.is_confirmed = true;
-        if !self.is_free && !self.victims.iter().any(|job| view.running.contains_key(job)) {
+        // One that has ended may run again elsewhere.
+        self.victims = self.stopping(view).collect();
+        if !self.is_free && self.victims.is_empty() {
             self.is_free = true;
             self.until = self.until.min(view.now + KEPT_AFTERWARDS);
         }

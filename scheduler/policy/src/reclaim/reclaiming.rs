@@ -87,12 +87,7 @@ impl Policy for Reclaiming {
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         let mut reasons = self.policy.explain_pending(view);
         for claim in &self.claims {
-            let stopping: Vec<String> = claim
-                .victims
-                .iter()
-                .filter(|job| view.running.get(job).is_some_and(|it| it.phase == RunPhase::Stopping))
-                .map(|job| format!("job {job}"))
-                .collect();
+            let stopping: Vec<String> = claim.stopping(view).map(|job| format!("job {job}")).collect();
             if let Some(reason) = reasons.iter_mut().find(|reason| reason.job == claim.job)
                 && !stopping.is_empty()
             {

@@ -11,8 +11,8 @@ use cohabit_types::{
 
 use crate::tests::kit::{gpus, job, node};
 use crate::{
-    Action, JobTraits, POLICY_NAMES, PendingJob, Policy, RunPhase, RunningJob, SharesChange, View,
-    ViewChange, parse_policy,
+    Action, DeviceAvailability, JobTraits, POLICY_NAMES, PendingJob, Policy, RunPhase, RunningJob,
+    SharesChange, View, ViewChange, parse_policy,
 };
 
 const MINUTE: u64 = 60;
@@ -331,7 +331,7 @@ fn a_job_that_was_reclaimed_three_times_is_left_alone() {
 }
 
 #[test]
-fn room_is_kept_for_five_minutes_and_then_goes_to_others() {
+fn room_goes_to_others_at_once_when_nobody_waits_for_it() {
     let mut cluster = flooded("fifo");
     cluster.later(HOUR);
     cluster.wait("ben", 50, gpus(8), PREEMPTIBLE);
@@ -342,6 +342,32 @@ fn room_is_kept_for_five_minutes_and_then_goes_to_others() {
     // Its user takes the job back: others get the room at once.
     hold(&mut cluster);
     assert_eq!(cluster.plan().0.len(), 8);
+}
+
+#[test]
+fn room_is_kept_for_five_minutes_although_a_stopped_job_runs_again() {
+    let mut cluster = flooded("fifo-greedy");
+    cluster.later(HOUR);
+    cluster.wait("ben", 50, gpus(8), PREEMPTIBLE);
+    cluster.later(10 * MINUTE);
+    let (_, stops) = cluster.plan();
+    assert_eq!(cluster.plan(), (numbers([]), numbers([])), "they are stopping");
+    let first = JobId::new(*stops.first().unwrap());
+    let other = JobId::new((1..=16).find(|number| !stops.contains(number)).unwrap());
+    let elsewhere = cluster.view.running[&other].placement.clone();
+    let failed = cluster.view.running[&first].placement.parts[0].devices[0].clone();
+    // The first one runs again, in the place of another job, before the others have ended.
+    [other, first].into_iter().for_each(|job| cluster.end(job));
+    cluster.wait("ada", first.number, gpus(1), PREEMPTIBLE);
+    cluster.start(first, elsewhere);
+    stops.into_iter().filter(|number| *number != first.number).for_each(|it| cluster.end(JobId::new(it)));
+    let mut node = cluster.view.nodes[0].clone();
+    let device = node.devices.iter_mut().find(|device| device.id == failed).unwrap();
+    device.availability = DeviceAvailability::Closed;
+    cluster.change(vec![ViewChange::Node(node)]);
+    assert_eq!(cluster.plan().0, numbers([]), "seven of eight devices are kept");
+    cluster.later(5 * MINUTE);
+    assert_eq!(cluster.plan().0.len(), 7);
 }
 
 #[test]
