@@ -1,5 +1,6 @@
 //! The client of a cluster: each method of [`Client`] that Python needs, as a call or a stream.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,9 +60,11 @@ impl NativeClient {
         flags.extend(token_file.map(|file| (SettingKey::TokenFile, file)));
         flags.extend(state.map(|directory| (SettingKey::State, directory)));
         let settings = Settings::with_flags(flags).map_err(|error| exception(error.into()))?;
-        let options = ConnectOptions::from_settings(&settings).map_err(|error| exception(error.into()))?;
-        let client = Client::disconnected(options).with_retry_timeout(HEAD_ABSENCE);
-        Ok(NativeClient { client, settings: Arc::new(settings) })
+        let settings = Arc::new(settings);
+        let known = Arc::clone(&settings);
+        let client = Client::finding(move || ConnectOptions::from_settings(&known));
+        let client = client.map_err(|error| exception(error.into()))?.with_retry_timeout(HEAD_ABSENCE);
+        Ok(NativeClient { client, settings })
     }
 
     /// Who this client is to the head: the first thing to ask, since it fails at once where no head answers.
@@ -91,7 +94,7 @@ impl NativeClient {
         })
     }
 
-    /// The records of the jobs that pass a filter, without attempts.
+    /// The records of the jobs that pass a filter, without attempts; the newest ones with a limit.
     #[pyo3(signature = (states, user, name, ended_after, limit))]
     fn jobs(
         &self,
@@ -104,8 +107,16 @@ impl NativeClient {
         self.call(move |client| async move {
             let states = states.iter().map(|state| parse_state(state)).collect::<Result<_, _>>()?;
             let ended_after = ended_after.map(|at| Time::from_micros((at.max(0.0) * 1e6) as u64));
-            let filter = Filter { states, user, name, ended_after, limit, ..Filter::default() };
-            job_list(client.list_all(filter).await?)
+            let filter = Filter { states, user, name, ended_after, ..Filter::default() };
+            let mut found = client.list(filter);
+            let mut newest = VecDeque::new();
+            while let Some(record) = found.try_next().await? {
+                newest.push_back(record);
+                if limit > 0 && newest.len() > limit as usize {
+                    newest.pop_front();
+                }
+            }
+            job_list(newest.into())
         })
     }
 

@@ -35,8 +35,23 @@ class Cluster:
         }
         self._environment["COHABIT_STATE"] = str(folder / "state")
         self._processes: list[subprocess.Popen[str]] = []
-        self._start("up", "--state", str(folder / "state"), "--devices", "host:2", "--listen", "127.0.0.1:0")
-        self.address = self._head_address()
+        self.address = self._up()
+
+    def _up(self) -> str:
+        state = str(self.folder / "state")
+        self._start("up", "--state", state, "--devices", "host:2", "--listen", "127.0.0.1:0")
+        log = self.folder / f"daemon{len(self._processes) - 1}.log"
+        ready = until(
+            "the cluster is ready", lambda: re.search(r"^ready: .* --join (\S+) ", log.read_text(), re.M)
+        )
+        return ready[1]
+
+    def restart(self) -> None:
+        """Starts the head and its worker again, at another address. Jobs go on meanwhile."""
+        first = self._processes[0]
+        first.terminate()
+        first.wait(timeout=BOUND_SECONDS)
+        self.address = self._up()
 
     def _start(self, *arguments: str) -> None:
         log = (self.folder / f"daemon{len(self._processes)}.log").open("w")
@@ -48,13 +63,6 @@ class Cluster:
             text=True,
         )
         self._processes.append(process)
-
-    def _head_address(self) -> str:
-        log = self.folder / "daemon0.log"
-        ready = until(
-            "the cluster is ready", lambda: re.search(r"^ready: .* --join (\S+) ", log.read_text(), re.M)
-        )
-        return ready[1]
 
     def add_worker(self, name: str) -> None:
         """Starts another worker, and waits until it has joined."""

@@ -59,13 +59,19 @@ def test_a_job_runs_and_its_record_output_and_metrics_come_back(client: cohabit.
 
 
 def test_an_array_has_members_and_a_failure_raises_where_it_is_asked_for(client: cohabit.Client) -> None:
-    fails = "import os, sys; sys.exit(int(os.environ['COHABIT_ARRAY_INDEX']))"
+    fails = (
+        "import os, sys; print('no loss', file=sys.stderr); sys.exit(int(os.environ['COHABIT_ARRAY_INDEX']))"
+    )
     job = client.submit([sys.executable, "-c", fails], array=2, gpus=0.5)
     assert job.wait(timeout=120).members == {"COMPLETED": 1, "FAILED": 1}
     assert [member.exit_code for member in job.members()] == [0, 1]
-    with pytest.raises(cohabit.JobFailedError, match="FAILED") as raised:
+    with pytest.raises(cohabit.JobFailedError, match="FAILED.*; it printed last:\n    no loss$") as raised:
         client.job(f"{job.id}.1").wait(check=True)
     assert raised.value.record.exit_code == 1
+    with pytest.raises(cohabit.InvalidRequestError, match=f"is an array, whose members report.*{job.id}.0"):
+        next(job.progress())
+    assert [record.id for record in client.jobs(limit=1)] == [job.id], "the newest"
+    assert job.id in {record.id for record in client.jobs(states="FAILED")}
 
 
 def test_options_reach_the_job(client: cohabit.Client, tmp_path) -> None:
@@ -115,7 +121,7 @@ def test_waiting_has_a_limit_and_other_threads_go_on(client: cohabit.Client) -> 
     waiting = threading.Thread(target=lambda: (job.wait(), done.set()))
     waiting.start()
     for span in (0, 0.2, "200ms"):
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=f"job {job.id} goes on"):
             job.wait(timeout=span)
     for no_span in ("soon", -1, [5]):
         with pytest.raises(cohabit.InvalidRequestError, match="timeout: .* is not a span of time"):
@@ -163,18 +169,23 @@ def test_no_head_and_no_token_are_told_at_once(tmp_path, monkeypatch: pytest.Mon
         cohabit.Client(head="127.0.0.1:1", token_file=token)
 
 
-def test_ctrl_c_ends_the_waiting_and_says_how_to_come_back(client: cohabit.Client, shared: Cluster) -> None:
+@pytest.mark.parametrize("waits", ["wait", "watch", "follow_logs"])
+def test_ctrl_c_ends_the_waiting_and_says_how_to_come_back(
+    client: cohabit.Client, shared: Cluster, waits: str
+) -> None:
     job = client.submit(["sleep", "1000"], gpus=0.5)
     state = str(shared.folder / "state")
+    body = "job.wait()" if waits == "wait" else f"for _ in job.{waits}(): pass"
     # Python calls handlers within a wait: then the frame is there.
     script = f"""
 import cohabit, signal, traceback
 def tell(number, frame):
-    if any(entry.name == "_interruptible" for entry in traceback.extract_stack(frame)):
+    if any(entry.filename.endswith("operation.py") for entry in traceback.extract_stack(frame)):
         print("waits", flush=True)
 signal.signal(signal.SIGUSR1, tell)
+job = cohabit.Client(state={state!r}).job("{job.id}")
 print("begins", flush=True)
-cohabit.Client(state={state!r}).job("{job.id}").wait()
+{body}
 """
     waiting = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

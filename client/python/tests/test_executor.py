@@ -98,11 +98,12 @@ def test_what_cannot_be_pickled_is_named(pool: cohabit.Executor) -> None:
 
 def test_a_job_that_dies_and_a_module_that_is_missing_are_told(pool: cohabit.Executor) -> None:
     error = pool.submit(os._exit, 3).exception(BOUND)
-    assert (
-        isinstance(error, cohabit.RemoteCallError)
-        and "left no result" in str(error)
-        and "code 3" in str(error)
+    assert isinstance(error, cohabit.RemoteCallError)
+    assert "left no result" in str(error) and "code 3" in str(error)
+    error = pool.submit(exec, "import os, sys; print('out of luck', file=sys.stderr); os._exit(3)").exception(
+        BOUND
     )
+    assert str(error).endswith("; it printed last:\n    out of luck")
     with pytest.raises(SystemExit):
         pool.submit(sys.exit, 4).result(BOUND)
 
@@ -219,6 +220,9 @@ def test_calls_of_warm_interpreters_go_with_their_driver(
     for record in client.jobs(name="lost"):
         if not record.has_ended:
             client.job(record.id).kill()
+    # The name is free again for the next run of the same program.
+    with cohabit.Executor(client, gpus=0.25, name="lost", warm=True, max_running=1) as pool:
+        assert pool.submit(square, 3).result(BOUND) == 9
 
 
 def start_driver(cluster: Cluster, go: pathlib.Path, kind: str) -> subprocess.Popen[str]:
@@ -227,6 +231,24 @@ def start_driver(cluster: Cluster, go: pathlib.Path, kind: str) -> subprocess.Po
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None and driver.stdout.readline() == "submitted\n"
     return driver
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_head_that_comes_back_at_another_address_is_found(
+    cluster: Cluster, tmp_path: pathlib.Path, warm: bool
+) -> None:
+    client = cohabit.Client(state=cluster.folder / "state")
+    go = tmp_path / "go"
+    wait_for = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    with cohabit.Executor(client, gpus=0.5, max_running=2, warm=warm) as pool:
+        futures = [pool.submit(exec, wait_for) for _ in range(2)]
+        until("both run", lambda: all(future.running() for future in futures))
+        before = cluster.address
+        cluster.restart()
+        assert cluster.address != before
+        go.touch()
+        assert [future.result(BOUND) for future in futures] == [None, None]
+    assert client.nodes()
 
 
 FORKED = """
@@ -446,6 +468,7 @@ def test_who_is_impatient_leaves_what_runs_for_another_driver(
 
 def test_bad_options_are_told_at_once(client: cohabit.Client) -> None:
     for options, words in [
+        ({"client": 4}, "how many calls run is max_running="),
         ({"max_running": 0}, "at least 1"),
         ({"max_running": "3"}, "expected a whole number"),
         ({"array": 3}, "sets array itself"),
@@ -454,7 +477,12 @@ def test_bad_options_are_told_at_once(client: cohabit.Client) -> None:
         ({"warm": "soon", "max_running": 1}, "not a span"),
     ]:
         with pytest.raises(cohabit.InvalidRequestError, match=words):
-            cohabit.Executor(client, **options)
+            cohabit.Executor(**{"client": client, **options})
+    with cohabit.Executor(client, name="mine"):
+        with pytest.raises(cohabit.InvalidRequestError, match="this program has an executor 'mine' already"):
+            cohabit.Executor(client, name="mine")
+        with pytest.raises(cohabit.WrongStateError, match="is one of this program"):
+            cohabit.Executor.attach("mine", client)
     with cohabit.Executor(client, gpuss=1) as pool:
         for _ in range(2):
             assert isinstance(pool.submit(square, 1).exception(BOUND), cohabit.InvalidRequestError)

@@ -59,7 +59,23 @@ impl Client {
     /// A client that connects with its first call, which waits for a head that is not there yet.
     #[must_use]
     pub fn disconnected(connect: ConnectOptions) -> Client {
-        Client { link: Arc::new(HeadLink::new(connect.into())), retry_timeout: Client::DEFAULT_RETRY_TIMEOUT }
+        Client::of_link(HeadLink::new(connect.into(), None))
+    }
+
+    /// The same for a head that is looked for before each connection, on a blocking thread: one that was
+    /// started again may have another address.
+    ///
+    /// # Errors
+    /// Those of the first search.
+    pub fn finding(
+        find: impl Fn() -> Result<ConnectOptions, Error> + Send + Sync + 'static,
+    ) -> Result<Client, Error> {
+        let endpoint = find()?.into();
+        Ok(Client::of_link(HeadLink::new(endpoint, Some(Arc::new(find)))))
+    }
+
+    fn of_link(link: HeadLink) -> Client {
+        Client { link: Arc::new(link), retry_timeout: Client::DEFAULT_RETRY_TIMEOUT }
     }
 
     /// The same client, whose calls are retried for this long after the link breaks before they fail with

@@ -43,13 +43,16 @@ impl Client {
     }
 
     /// Connects to the head whose state directory this is, as its admin; see [`ConnectOptions::local`]. The
-    /// files are read on a blocking thread.
+    /// files are read on a blocking thread, and again before each further connection.
     ///
     /// # Errors
     /// [`Error::Configuration`] if no head has started with it; else those of [`Client::connect`].
     pub async fn connect_local(state_dir: impl Into<PathBuf>) -> Result<Client, Error> {
         let state_dir = state_dir.into();
-        Client::connect(on_blocking_thread(move || ConnectOptions::local(state_dir)).await?).await
+        let find = move || ConnectOptions::local(&state_dir);
+        let client = on_blocking_thread(move || Client::finding(find)).await?;
+        client.link.connection().await?;
+        Ok(client)
     }
 
     /// What the head said when it let this client in: its cluster and build, and the user of the token.

@@ -8,11 +8,17 @@ use std::sync::Arc;
 use cohabit_net::{ClientServiceClient, Endpoint, HelloAccepted, connect_client};
 use tokio::sync::Mutex;
 
-use crate::Error;
+use crate::connect::on_blocking_thread;
+use crate::{ConnectOptions, Error};
+
+/// Finds the head. It reads files.
+pub(crate) type FindHead = Arc<dyn Fn() -> Result<ConnectOptions, Error> + Send + Sync>;
 
 /// The one link that all clones of a client share.
 pub(crate) struct HeadLink {
     endpoint: Endpoint,
+    /// Asked before each connection: a head that was started again may have another address.
+    find: Option<FindHead>,
     state: Mutex<State>,
 }
 
@@ -34,11 +40,11 @@ pub(crate) struct HeadConnection {
 }
 
 impl HeadLink {
-    pub(crate) fn new(endpoint: Endpoint) -> HeadLink {
-        HeadLink { endpoint, state: Mutex::default() }
+    pub(crate) fn new(endpoint: Endpoint, find: Option<FindHead>) -> HeadLink {
+        HeadLink { endpoint, find, state: Mutex::default() }
     }
 
-    /// The head's address.
+    /// The head's address, as it was at first.
     pub(crate) fn head(&self) -> &str {
         &self.endpoint.address
     }
@@ -49,12 +55,20 @@ impl HeadLink {
         if let Some(current) = &state.current {
             return Ok(current.clone());
         }
-        let (service, accepted) = connect_client(&self.endpoint).await?;
+        let endpoint = self.endpoint().await;
+        let (service, accepted) = connect_client(&endpoint).await?;
         state.made += 1;
         let connection = HeadConnection { service, number: state.made, accepted: Arc::new(accepted) };
         state.current = Some(connection.clone());
-        tracing::debug!(head = self.head(), number = connection.number, "connected");
+        tracing::debug!(head = endpoint.address, number = connection.number, "connected");
         Ok(connection)
+    }
+
+    /// Where the head is now. Nothing says so while it is away.
+    async fn endpoint(&self) -> Endpoint {
+        let Some(find) = self.find.clone() else { return self.endpoint.clone() };
+        let found = on_blocking_thread(move || find()).await;
+        found.map_or_else(|_| self.endpoint.clone(), Endpoint::from)
     }
 
     /// Makes the next caller connect anew, unless another has done so already.

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from ._client.calls import LARGEST_FILE, Calls, NewProgress
 from ._client.checks import timeout_seconds
+from ._client.last_words import last_words
 from ._client.metrics import Metrics
 from ._client.operation import Operation, T
 from ._client.options import JobOptions, Path, Span
 from ._client.output import Decoder
 from ._client.records import Explanation, JobRecord, NodeRecord, Progress
-from .errors import JobFailedError
+from .errors import CohabitError, JobFailedError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,8 +101,14 @@ class AsyncJobHandle:
         """Waits until it has ended: see `JobHandle.wait`."""
         (record,) = await _within(self._calls.wait([self.id]), timeout_seconds(timeout))
         if check and not record.succeeded:
-            raise JobFailedError(str(record), record)
+            raise JobFailedError(f"{record}{await self._last_words(record.id)}", record)
         return record
+
+    async def _last_words(self, job: str) -> str:
+        try:
+            return last_words([piece async for piece in self._calls.last_printed(job)])
+        except CohabitError:
+            return ""
 
     def watch(self) -> AsyncIterator[JobRecord]:
         """Its record now and after each change, the last when it has ended."""

@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 from ._client.calls import LARGEST_FILE, Calls, NewProgress
 from ._client.checks import timeout_seconds
@@ -36,6 +37,9 @@ __all__ = [
     "NodeRecord",
     "Progress",
 ]
+
+
+T = TypeVar("T")
 
 
 class Client:
@@ -93,7 +97,8 @@ class Client:
         since: Optional[datetime] = None,
         limit: Optional[int] = None,
     ) -> list[JobRecord]:
-        """The records of jobs, the newest last; arrays as a whole. `since` leaves out what ended before."""
+        """The records of jobs, the newest last; arrays as a whole. `since` leaves out what ended before, and a `limit`
+        all but the newest."""
         return self._calls.jobs(states, user, name, since, limit).wait()
 
     def wait(self, *jobs: Reference, timeout: Optional[Span] = None) -> list[JobRecord]:
@@ -103,7 +108,8 @@ class Client:
             TimeoutError: They have not ended within this span. They go on.
         """
         limit = timeout_seconds(timeout)
-        return _interruptible(jobs, lambda: self._calls.wait([text_of(it) for it in jobs]).wait(limit))
+        with _interruptible(jobs):
+            return self._calls.wait([text_of(it) for it in jobs]).wait(limit)
 
     def nodes(self) -> list[NodeRecord]:
         """The nodes of the cluster."""
@@ -142,17 +148,22 @@ class JobHandle:
             JobFailedError: With `check`, it did not complete.
         """
         limit = timeout_seconds(timeout)
-        (record,) = _interruptible([self], lambda: self._calls.wait([self.id]).wait(limit))
+        with _interruptible([self]):
+            (record,) = self._calls.wait([self.id]).wait(limit)
         if check and not record.succeeded:
-            raise JobFailedError(str(record), record)
+            raise JobFailedError(f"{record}{self._calls.last_words(record.id)}", record)
         return record
 
     def watch(self) -> Iterator[JobRecord]:
         """Its record now and after each change, the last when it has ended."""
-        return self._calls.watch(self.id)
+        return _until_interrupted(self, self._calls.watch(self.id))
 
     def progress(self) -> Iterator[Progress]:
-        """Its progress, each time that it reports some, until it has ended."""
+        """Its progress, each time that it reports some, until it has ended.
+
+        Raises:
+            InvalidRequestError: It is an array, whose members report.
+        """
         new = NewProgress()
         for record in self.watch():
             progress = new.of(record)
@@ -178,7 +189,7 @@ class JobHandle:
     ) -> Iterator[str]:
         """What one rank prints, as it comes, until the job has ended; also of its next attempts."""
         decoder = Decoder(stream)
-        for printed in self._calls.logs(self.id, rank, None, tail, True):
+        for printed in _until_interrupted(self, self._calls.logs(self.id, rank, None, tail, True)):
             text = decoder.text(printed)
             if text:
                 yield text
@@ -251,12 +262,20 @@ def text_of(reference: Reference) -> str:
     return str(getattr(reference, "id", reference))
 
 
-def _interruptible(jobs: Sequence[Reference], wait: Any) -> list[JobRecord]:
-    """Waits; Ctrl-C says how to come back to what goes on."""
+@contextmanager
+def _interruptible(jobs: Sequence[Reference]) -> Iterator[None]:
+    """Waiting, which Ctrl-C or a timeout ends: they say what goes on, and Ctrl-C how to come back to it."""
+    names = ", ".join(text_of(it) for it in jobs)
     try:
-        records: list[JobRecord] = wait()
-        return records
+        yield
+    except TimeoutError:
+        raise TimeoutError(f"the time to wait is over, job {names} goes on") from None
     except KeyboardInterrupt:
-        names = ", ".join(text_of(it) for it in jobs)
         calls = " ".join(f"cohabit.Client().job({text_of(it)!r}).wait()" for it in jobs[:1])
         raise KeyboardInterrupt(f"the waiting ends, job {names} goes on: come back with {calls}") from None
+
+
+def _until_interrupted(job: JobHandle, answers: Iterator[T]) -> Iterator[T]:
+    """What comes bit by bit from a job that goes on if Ctrl-C ends the waiting for it."""
+    with _interruptible([job]):
+        yield from answers

@@ -32,7 +32,7 @@ from ._executor.several import run_chunk
 from ._job.messages import warn
 from ._job.spans import seconds
 from .client import Client
-from .errors import InvalidRequestError, NotFoundError
+from .errors import InvalidRequestError, NotFoundError, WrongStateError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,8 +48,8 @@ DEFAULT_IDLE_SECONDS = 60.0
 _SET_BY_EXECUTOR = {"array", "at_once", "each_line", "from_json", "workdir", "snapshot", "idempotency_key"}
 
 
-_attached: dict[str, Executor] = {}
-"""The executors that this program has attached and not shut down, by folder."""
+_open: dict[str, Executor] = {}
+"""The executors of this program that were not shut down, by folder."""
 
 
 class Executor(concurrent.futures.Executor):
@@ -82,6 +82,10 @@ class Executor(concurrent.futures.Executor):
         warm: Union[bool, Span] = False,
         **options: Unpack[SharedOptions],
     ) -> None:
+        if client is not None and not isinstance(client, Client):
+            raise InvalidRequestError(
+                f"client={client!r}: expected a Client; how many calls run is max_running=…"
+            )
         if max_running is not None and (not isinstance(max_running, int) or max_running < 1):
             raise InvalidRequestError(f"max_running={max_running!r}: expected a whole number, at least 1")
         idle_seconds = _idle_seconds(warm, max_running)
@@ -94,7 +98,11 @@ class Executor(concurrent.futures.Executor):
         self.client = client or Client()
         self.name = name or f"executor-{secrets.token_hex(4)}"
         folder = folder_of(self.name)
-        if os.path.exists(folder):
+        if _known(folder) is not None:
+            raise InvalidRequestError(
+                f"this program has an executor '{self.name}' already: use that one, shut it down, or give another name"
+            )
+        if os.path.exists(folder) and not Journal.remove_lost(folder):
             raise InvalidRequestError(
                 f"there is an executor '{self.name}' already, in {folder}: collect its results with "
                 f"Executor.attach({self.name!r}), or give another name"
@@ -126,9 +134,11 @@ class Executor(concurrent.futures.Executor):
             WrongStateError: Its driver is alive, or its interpreters were warm, so that its calls went with the driver.
         """
         folder = folder_of(name)
-        known = _attached.get(folder)
-        if known is not None and known._process == os.getpid():
+        known = _known(folder)
+        if known is not None and known._is_attached:
             return known
+        if known is not None:
+            raise WrongStateError(f"executor '{name}' is one of this program: use that one, or shut it down")
         if not os.path.isdir(folder):
             others = ", ".join(names()) or "none"
             raise NotFoundError(
@@ -142,7 +152,6 @@ class Executor(concurrent.futures.Executor):
         dispatcher = Dispatcher(self.client._calls, journal, True, None, None, {})
         self._start(dispatcher, journal)
         self.futures = dispatcher.adopt()
-        _attached[folder] = self
         return self
 
     def _start(self, runner: Runner, journal: Journal) -> None:
@@ -152,6 +161,7 @@ class Executor(concurrent.futures.Executor):
         self._runner = runner
         self._process = os.getpid()
         self._at_exit = functools.partial(_end, self)
+        _open[journal.folder] = self
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Runs a call. What cannot be pickled fails the future with `UnpicklableError`, which names the object."""
@@ -251,11 +261,17 @@ class Executor(concurrent.futures.Executor):
 
     def _remove(self) -> None:
         atexit.unregister(self._at_exit)
-        _attached.pop(self._journal.folder, None)
+        _open.pop(self._journal.folder, None)
         shutil.rmtree(self._journal.folder, ignore_errors=True)
 
     def __repr__(self) -> str:
         return f"Executor(name={self.name!r})"
+
+
+def _known(folder: str) -> Optional[Executor]:
+    """The executor of this program with this folder."""
+    known = _open.get(folder)
+    return known if known is not None and known._process == os.getpid() else None
 
 
 def _end(executor: Executor) -> None:

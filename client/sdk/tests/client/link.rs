@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_client::types::{JobId, JobRef, RefusalCode};
@@ -33,6 +34,28 @@ async fn a_client_comes_back_when_its_head_was_restarted_on_the_same_port() {
     // The question is on its way before there is anybody to answer it.
     let asking = tokio::spawn(async move { client.resolve(&question()).await });
     let head = cluster.head_at(address, [resolved()]).await;
+    asking.await.unwrap().unwrap();
+    assert_eq!(head.calls(), [asked()]);
+}
+
+#[tokio::test]
+async fn a_client_that_looks_for_its_head_finds_it_at_another_address() {
+    let cluster = Cluster::new();
+    let head = cluster.head([resolved()]).await;
+    let token = cluster.token.clone();
+    let address = Arc::new(Mutex::new(Some(head.address)));
+    let known = Arc::clone(&address);
+    let client = Client::finding(move || {
+        let address = known.lock().unwrap().ok_or_else(|| Error::Configuration("it is away".into()))?;
+        Ok(ConnectOptions { head: address.to_string(), token: token.clone() })
+    });
+    let client = client.unwrap();
+    client.resolve(&question()).await.unwrap();
+    *address.lock().unwrap() = None;
+    head.stop().await;
+    let asking = tokio::spawn(async move { client.resolve(&question()).await });
+    let head = cluster.head([resolved()]).await;
+    *address.lock().unwrap() = Some(head.address);
     asking.await.unwrap().unwrap();
     assert_eq!(head.calls(), [asked()]);
 }

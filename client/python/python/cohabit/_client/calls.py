@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any, Optional
 
 from .. import _native
+from ..errors import CohabitError, InvalidRequestError
 from .checks import check_whole_number
+from .last_words import LINES, last_words
 from .metrics import Metrics
 from .operation import Answers, Operation
 from .options import Path, arguments
@@ -44,7 +46,8 @@ class Calls:
     ) -> Operation[list[JobRecord]]:
         check_whole_number("limit", limit, 1)
         ended_after = None if since is None else since.timestamp()
-        return Operation(self.native.jobs(list(states), user, name, ended_after, limit or 0), _records)
+        wanted = [states] if isinstance(states, str) else list(states)
+        return Operation(self.native.jobs(wanted, user, name, ended_after, limit or 0), _records)
 
     def members(self, reference: str) -> Operation[list[JobRecord]]:
         return Operation(self.native.members(reference), _records)
@@ -65,6 +68,17 @@ class Calls:
         check_whole_number("attempt", attempt, 1)
         check_whole_number("tail", tail)
         return Answers(self.native.logs(reference, rank, attempt, tail, follow), lambda printed: printed)
+
+    def last_printed(self, reference: str) -> Answers[tuple[str, bytes]]:
+        """The last lines that a job printed."""
+        return self.logs(reference, 0, None, LINES, False)
+
+    def last_words(self, reference: str) -> str:
+        """The end of a message about a job that failed; empty if what it printed cannot be had."""
+        try:
+            return last_words(self.last_printed(reference))
+        except CohabitError:
+            return ""
 
     def metrics(self, reference: str) -> Operation[Metrics]:
         return Operation(self.native.metrics(reference), lambda text: Metrics(json.loads(text)))
@@ -94,6 +108,11 @@ class NewProgress:
         self._last: Optional[Progress] = None
 
     def of(self, record: JobRecord) -> Optional[Progress]:
+        if record.members is not None:
+            raise InvalidRequestError(
+                f"job {record.id} is an array, whose members report: ask for the progress of one, such as "
+                f"job({record.id + '.0'!r}), or look at members() and metrics()"
+            )
         if record.progress is None or record.progress == self._last:
             return None
         self._last = record.progress

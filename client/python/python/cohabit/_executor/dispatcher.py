@@ -194,7 +194,7 @@ class Dispatcher(Runner):
                 future.set_exception(error)
             else:
                 if outcome is None:
-                    future.set_exception(left_no_result(record))
+                    future.set_exception(left_no_result(self._calls, record))
                 else:
                     settle(future, outcome)
         with self._changed:

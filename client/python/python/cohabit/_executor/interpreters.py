@@ -46,11 +46,11 @@ class Interpreter:
     def has_ended(self) -> bool:
         return self.error is not None or (self.record is not None and self.record.has_ended)
 
-    def end(self) -> BaseException:
+    def end(self, calls: Calls) -> BaseException:
         """Why a call had no result."""
         if self.error is not None or self.record is None:
             return self.error or RemoteCallError(f"job {self.job} cannot be followed")
-        return left_no_result(self.record)
+        return left_no_result(calls, self.record)
 
     def hang_up(self) -> None:
         """Whoever waits for an answer hears that none comes."""
@@ -312,7 +312,8 @@ class Interpreters(Runner):
                 failed.append(interpreter.call[1])
             elif interpreter.has_ended and not interpreter.has_served and self._has_calls():
                 failed.append(self._waiting.popleft()[0])
-        self._fail(failed, interpreter.end())
+        if failed:
+            self._fail(failed, interpreter.end(self._calls))
 
 
 def _runs(record: Optional[JobRecord]) -> bool:

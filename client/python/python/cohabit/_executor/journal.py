@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from glob import escape as glob_escape
 from glob import glob
 
@@ -68,6 +69,18 @@ class Journal:
         return cls(folder, [])
 
     @classmethod
+    def remove_lost(cls, folder: str) -> bool:
+        """Removes what a driver of warm interpreters has left, for its calls went with it; false if it left calls."""
+        if not _was_warm(folder):
+            return False
+        try:
+            cls(folder, [])
+        except WrongStateError:
+            return False
+        shutil.rmtree(folder)
+        return True
+
+    @classmethod
     def open(cls, folder: str) -> Journal:
         """The journal of a driver that has ended.
 
@@ -75,7 +88,7 @@ class Journal:
             WrongStateError: The driver is alive, or its calls went with it.
         """
         journal = cls(folder, [])
-        if glob(os.path.join(glob_escape(folder), "batch-*", KEY)):
+        if _was_warm(folder):
             raise WrongStateError(
                 f"the calls of the executor in {folder} went with its driver, since its interpreters were warm: "
                 "remove that folder"
@@ -103,3 +116,7 @@ class Journal:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
+
+
+def _was_warm(folder: str) -> bool:
+    return bool(glob(os.path.join(glob_escape(folder), "batch-*", KEY)))

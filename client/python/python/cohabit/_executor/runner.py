@@ -14,6 +14,7 @@ from typing import Any, Optional, TypeVar
 from .. import errors
 from .._client.calls import Calls
 from .._client.records import JobRecord
+from .._job.messages import warn
 from ..errors import CohabitError, RemoteCallError, UnreachableError
 from .batch import PickledCall
 from .envelope import Outcome
@@ -137,15 +138,21 @@ class Runner(ABC):
 
     def _follow(self) -> None:
         """Follows all jobs, until the watcher is closed."""
+        is_away = False
         while True:
             try:
                 changed = self._watcher.changes().wait(None)
-            except UnreachableError:
-                continue  # The jobs go on without the head, and their results stay.
+            except UnreachableError as error:
+                # The jobs go on without the head, and their results stay.
+                if not is_away:
+                    warn(f"{error}; the calls go on, and are followed again once the head is back")
+                is_away = True
+                continue
             except CohabitError as error:
                 self._lose(error)
                 time.sleep(PAUSE_SECONDS)  # What the head refuses once, it may go on to refuse.
                 continue
+            is_away = False
             if changed is None:
                 return
             for document in json.loads(changed)["jobs"]:
@@ -189,8 +196,9 @@ def settle(future: JobFuture[Any], outcome: Outcome) -> None:
     future.set_exception(error)
 
 
-def left_no_result(record: JobRecord) -> RemoteCallError:
+def left_no_result(calls: Calls, record: JobRecord) -> RemoteCallError:
     """The job of a call ended before the call did."""
     return RemoteCallError(
         f"the call left no result: {record}. 'cohabit logs {record.id}' shows what it printed"
+        f"{calls.last_words(record.id)}"
     )
