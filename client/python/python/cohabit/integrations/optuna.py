@@ -8,9 +8,10 @@ def objective(trial):
             job.log(loss=train_step(), step=step)      # also reports to the trial, which may be pruned here
     return loss
 
-callback = CohabitCallback()
-study = optuna.create_study(study_name="base", storage=callback.storage(), load_if_exists=True)
-study.optimize(objective, n_trials=100, callbacks=[callback])
+with cohabit.job() as job:
+    callback = CohabitCallback()
+    study = optuna.create_study(study_name="base", storage=callback.storage(), load_if_exists=True)
+    study.optimize(objective, n_trials=100, callbacks=[callback])
 """
 
 from __future__ import annotations
