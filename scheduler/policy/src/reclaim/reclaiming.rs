@@ -10,7 +10,7 @@ use super::reclaim_draft::{ReclaimDraft, WAITED_AT_ONCE};
 use crate::interference::InterferenceContext;
 use crate::maifs::Agents;
 use crate::{
-    EndedRun, FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, RunPhase, SensitivityProfiles,
+    EndedRun, FreeNodes, PendingJob, PendingReason, Plan, Policy, Proposal, SensitivityProfiles,
     SharesChange, Shortage, View, ViewChange,
 };
 
