@@ -62,7 +62,7 @@ def test_an_array_has_members_and_a_failure_raises_where_it_is_asked_for(client:
     fails = (
         "import os, sys; print('no loss', file=sys.stderr); sys.exit(int(os.environ['COHABIT_ARRAY_INDEX']))"
     )
-    job = client.submit([sys.executable, "-c", fails], array=2, gpus=0.5)
+    job = client.submit([sys.executable, "-c", fails], array=[0, 1], gpus=0.5)
     assert job.wait(timeout=120).members == {"COMPLETED": 1, "FAILED": 1}
     assert [member.exit_code for member in job.members()] == [0, 1]
     with pytest.raises(cohabit.JobFailedError, match="FAILED.*; it printed last:\n    no loss$") as raised:
@@ -140,6 +140,8 @@ def test_bad_requests_are_told_in_the_words_of_the_command_line(
 ) -> None:
     for options, words in [
         ({"gpuss": 1}, "did you mean gpus"),
+        ({"bogus": 1}, "no option 'bogus': use one of array"),
+        ({"array": [1, "2"]}, "expected at least one index, each a whole number"),
         ({"gpu_mem": "20G"}, "did you mean gpu_memory"),
         ({"gpu_memory": "20Q"}, "20Q"),
         ({"memory": 20.5}, "memory=20.5: expected bytes"),

@@ -65,6 +65,13 @@ def test_a_loop_that_was_left_is_over_and_may_begin_anew(in_job: JobFolder) -> N
     assert in_job.lines()[-1] == {"step": 20, "total": 20}
 
 
+def test_what_is_tracked_has_the_length_of_its_items() -> None:
+    with cohabit.job() as job:
+        assert len(job.track(range(7))) == 7
+        with pytest.raises(TypeError, match="no len"):
+            len(job.track(iter([1])))
+
+
 def test_what_has_no_length_is_tracked_without_a_total(in_job: JobFolder) -> None:
     class Loader:
         def __iter__(self):

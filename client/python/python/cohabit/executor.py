@@ -37,7 +37,9 @@ from .errors import InvalidRequestError, NotFoundError, WrongStateError
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from typing_extensions import Unpack
+    from typing_extensions import ParamSpec, Unpack
+
+    P = ParamSpec("P")
 
 __all__ = ["Executor", "JobFuture"]
 
@@ -163,8 +165,9 @@ class Executor(concurrent.futures.Executor):
         self._at_exit = functools.partial(_end, self)
         _open[journal.folder] = self
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Runs a call. What cannot be pickled fails the future with `UnpicklableError`, which names the object."""
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> JobFuture[T]:
+        """Runs a call, whose job is the future's `job`. What cannot be pickled fails the future with `UnpicklableError`,
+        which names the object."""
         if os.getpid() != self._process:
             # Threads do not survive a fork: the call would wait for ever.
             raise RuntimeError(

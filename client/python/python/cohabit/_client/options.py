@@ -70,7 +70,7 @@ class JobOptions(SharedOptions, total=False):
     """The keywords of `Client.submit`."""
 
     name: str
-    array: int | str | range  # members: a count, or indices such as "0-99%4"
+    array: int | str | Sequence[int]  # members: a count, or indices such as "0-99%4", range(3) or [1, 5]
     at_once: int
     each_line: Path
     from_json: Path
@@ -126,7 +126,9 @@ def _flag(keyword: str) -> str:
 def _unknown(keyword: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches({"gpu_mem": "gpu_memory", "mem": "memory"}.get(keyword, keyword), _WRITERS, 1)
+    close = get_close_matches(
+        {"gpu_mem": "gpu_memory", "mem": "memory"}.get(keyword, keyword), _WRITERS, 1, 0.7
+    )
     advice = f": did you mean {close[0]}?" if close else f": use one of {', '.join(sorted(_WRITERS))}"
     return f"a job has no option {keyword!r}{advice}"
 
@@ -169,7 +171,7 @@ def _snapshot(flag: str, value: str | bool) -> list[str]:
     return _text(flag, value)
 
 
-def _array(flag: str, value: int | str | range) -> list[str]:
+def _array(flag: str, value: int | str | Sequence[int]) -> list[str]:
     if isinstance(value, range):
         if not value or value.step < 0:
             raise ValueError("expected a range of at least one index that goes up")
@@ -178,6 +180,10 @@ def _array(flag: str, value: int | str | range) -> list[str]:
         if value < 1:
             raise ValueError("expected at least 1 member")
         return [f"{flag}=0-{value - 1}"]
+    if isinstance(value, (list, tuple)):
+        if not value or not all(isinstance(index, int) and not isinstance(index, bool) for index in value):
+            raise ValueError("expected at least one index, each a whole number")
+        return [f"{flag}={','.join(map(str, value))}"]
     return _text(flag, value)
 
 

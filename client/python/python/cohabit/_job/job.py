@@ -526,6 +526,9 @@ class Track(_Generic[T]):
         items, self._items = self._items, None
         return self._job._track(self._iterable, self._total) if items is None else items
 
+    def __len__(self) -> int:
+        return len(self._iterable)  # type: ignore[arg-type]
+
     def __next__(self) -> T:
         if self._items is None:
             self._items = self._job._track(self._iterable, self._total)
