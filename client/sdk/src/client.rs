@@ -49,8 +49,8 @@ impl Client {
     /// [`Error::Configuration`] if no head has started with it; else those of [`Client::connect`].
     pub async fn connect_local(state_dir: impl Into<PathBuf>) -> Result<Client, Error> {
         let state_dir = state_dir.into();
-        let find = move || ConnectOptions::local(&state_dir);
-        let client = on_blocking_thread(move || Client::finding(find)).await?;
+        let client =
+            on_blocking_thread(move || Client::finding(move || ConnectOptions::local(&state_dir))).await?;
         client.link.connection().await?;
         Ok(client)
     }

@@ -249,13 +249,13 @@ class Executor(concurrent.futures.Executor):
         if self._is_attached or self._process != os.getpid():
             return  # Who only looked leaves all as it is.
         name = self.name
-        warn(
-            f"the calls of executor '{name}' are being cancelled. Press Ctrl-C again to leave at once: what runs "
-            f"then goes on, for cohabit.Executor.attach({name!r})"
-        )
-        with self._lock:
-            self._is_shut_down = True
         try:
+            warn(
+                f"the calls of executor '{name}' are being cancelled. Press Ctrl-C again to leave at once: what runs "
+                f"then goes on, for cohabit.Executor.attach({name!r})"
+            )
+            with self._lock:
+                self._is_shut_down = True
             self._runner.stop_all()
             self.shutdown()
         except KeyboardInterrupt:
