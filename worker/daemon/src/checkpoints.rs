@@ -32,6 +32,9 @@ pub(crate) use self::entry::CheckpointEntry;
 use crate::isolation::AccountError;
 use crate::state_directory::StateDirectory;
 
+/// Only the account of the job enters it.
+const PRIVATE: u32 = 0o700;
+
 /// The directory. One in the state of this worker is created unless it exists. Blocks.
 pub(crate) fn prepare(
     state: &StateDirectory,
@@ -50,13 +53,18 @@ pub(crate) fn prepare(
 /// Refuses a directory that another user left under this name before the head was reset.
 fn own(folder: PathBuf, account: Option<&Account>) -> Result<PathBuf, AccountError> {
     create_directory(&folder)?;
+    let found = fs::symlink_metadata(&folder).at("inspect", &folder)?;
     if let Some(account) = account {
-        let owner = fs::symlink_metadata(&folder).at("inspect", &folder)?.uid();
+        let owner = found.uid();
         if owner != account.uid && owner != 0 {
             return Err(AccountError::CheckpointsOfAnother { folder, owner });
         }
-        account.own(&folder)?;
+        if (owner, found.gid()) != (account.uid, account.gid) {
+            account.own(&folder)?;
+        }
     }
-    fs::set_permissions(&folder, Permissions::from_mode(0o700)).at("make private", &folder)?;
+    if found.mode() & 0o7777 != PRIVATE {
+        fs::set_permissions(&folder, Permissions::from_mode(PRIVATE)).at("make private", &folder)?;
+    }
     Ok(folder)
 }

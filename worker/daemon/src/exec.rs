@@ -26,7 +26,14 @@ pub(crate) async fn start(state: &StateDirectory, request: ExecRequest) -> Resul
         if rank.start().ok().flatten().is_none() || rank.is_over() {
             return Err(not_running(request.id.rank));
         }
-        ExecsDirectory::of(&rank).request(&request).map_err(|error| match error {
+        let execs = ExecsDirectory::of(&rank);
+        let made = execs.request(&request);
+        // Its executor has removed what was there when it ended, and takes nothing any more.
+        if rank.is_over() {
+            let _ = execs.remove();
+            return Err(not_running(request.id.rank));
+        }
+        made.map_err(|error| match error {
             ExecRefusal::TooMany => {
                 Refusal::new(RefusalCode::WrongState, format!("beside {}, {error}", request.id.rank))
             }

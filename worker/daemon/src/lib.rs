@@ -48,6 +48,7 @@ mod removed_ranks;
 mod retained_output;
 mod retention;
 mod search_path;
+mod spare_directories;
 mod spawn;
 mod state_directory;
 mod state_files;

@@ -20,7 +20,7 @@ use crate::checkpoints;
 use crate::code::CodeCopies;
 use crate::executor_pool::ExecutorPool;
 use crate::gpu::MpsDirectories;
-use crate::isolation::{AccountError, Isolator};
+use crate::isolation::{AccountChoice, AccountError, Isolator};
 use crate::options::WorkerOptions;
 use crate::search_path::DEFAULT_PATH;
 use crate::state_directory::StateDirectory;
@@ -86,14 +86,18 @@ impl RankContext {
         RankDirectory::for_rank(&self.state.ranks(), start.rank)
     }
 
-    /// Everything that the executor of this rank needs. Looks up its account and creates the directory for
+    /// Everything that the executor of this rank, which runs as this account, needs. Creates the directory for
     /// its checkpoints. Blocks.
     ///
     /// # Errors
     /// When the rank cannot run as its user, or the directory cannot be created.
-    pub(crate) fn prepare(&self, mut rank: RankStart, leased_at: Time) -> Result<StartRecord, AccountError> {
+    pub(crate) fn prepare(
+        &self,
+        mut rank: RankStart,
+        chosen: Option<AccountChoice>,
+        leased_at: Time,
+    ) -> Result<StartRecord, AccountError> {
         let folder = self.directory_of(&rank);
-        let chosen = self.isolation.account(&rank)?;
         rank.private_uid = chosen.as_ref().filter(|it| it.is_private).map(|it| it.account.uid);
         let account = chosen.map(|it| it.account);
         let checkpoints = checkpoints::prepare(&self.state, &rank, account.as_ref())?;
@@ -264,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn only_basic_variables_of_the_daemon_are_inherited() {
         let (_folder, rank_context) = rank_context(&[]);
-        let start = rank_context.prepare(rank(sleeper(), &["host-0"]), Time::EPOCH).unwrap();
+        let start = rank_context.prepare(rank(sleeper(), &["host-0"]), None, Time::EPOCH).unwrap();
         let names: Vec<&str> = start.environment.keys().map(String::as_str).collect();
         let expected = ["COHABIT_CHECKPOINT_DIR", "COHABIT_JOB_ID", "COHABIT_PROGRESS", "HOME", "PATH"];
         assert_eq!(names, expected);
@@ -278,7 +282,7 @@ mod tests {
         let mut spec = sleeper();
         let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13")];
         spec.environment = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let environment = rank_context.prepare(rank(spec, &[]), Time::EPOCH).unwrap().environment;
+        let environment = rank_context.prepare(rank(spec, &[]), None, Time::EPOCH).unwrap().environment;
         assert_eq!((environment["HOME"].as_str(), environment["COHABIT_JOB_ID"].as_str()), ("/else", "12"));
     }
 
@@ -287,7 +291,7 @@ mod tests {
         let (_folder, rank_context) = rank_context(&[]);
         let spec = JobSpec { time_limit: Some(Span::from_secs(1_000)), slurm_environment: true, ..sleeper() };
         let begin = clock::wall_clock().as_micros() / 1_000_000;
-        let environment = rank_context.prepare(rank(spec, &[]), Time::EPOCH).unwrap().environment;
+        let environment = rank_context.prepare(rank(spec, &[]), None, Time::EPOCH).unwrap().environment;
         let deadlines =
             ["COHABIT_STOP_AT", "SLURM_JOB_END_TIME"].map(|name| environment[name].parse::<u64>().unwrap());
         assert!(deadlines[0] == deadlines[1] && deadlines[0] >= begin + 1_000, "{deadlines:?} of {begin}");
@@ -297,7 +301,7 @@ mod tests {
     async fn a_rank_sees_its_own_gpus_and_no_others() {
         let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
         let seen = |devices: &[&str]| {
-            rank_context.prepare(rank(sleeper(), devices), Time::EPOCH).unwrap().environment["CUDA_VISIBLE_DEVICES"]
+            rank_context.prepare(rank(sleeper(), devices), None, Time::EPOCH).unwrap().environment["CUDA_VISIBLE_DEVICES"]
                 .clone()
         };
         assert_eq!(seen(&["GPU-b", "GPU-a"]), "GPU-b,GPU-a");
@@ -309,7 +313,7 @@ mod tests {
         let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
         let gpus = |slurm_environment, devices: &[&str]| {
             let rank = rank(JobSpec { slurm_environment, ..sleeper() }, devices);
-            rank_context.prepare(rank, Time::EPOCH).unwrap().environment.remove("SLURM_JOB_GPUS")
+            rank_context.prepare(rank, None, Time::EPOCH).unwrap().environment.remove("SLURM_JOB_GPUS")
         };
         assert_eq!(gpus(true, &["GPU-b"]).as_deref(), Some("GPU-b"));
         assert_eq!((gpus(true, &[]), gpus(false, &["GPU-b"])), (None, None));
@@ -322,7 +326,7 @@ mod tests {
             let asked = ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"];
             let environment = asked.map(|name| (name.to_owned(), "/tmp/nvidia-mps".to_owned())).into();
             let rank = rank(JobSpec { environment, ..sleeper() }, devices);
-            rank_context.prepare(RankStart { access, ..rank }, Time::EPOCH).unwrap().environment
+            rank_context.prepare(RankStart { access, ..rank }, None, Time::EPOCH).unwrap().environment
         };
         let limits = MpsLimits { memory: Bytes(2 << 30), percentage: None };
         let client = environment(GpuAccess::Mps(limits), &["GPU-b"]);
@@ -346,7 +350,7 @@ mod tests {
         let (folder, rank_context) = rank_context(&[]);
         let elsewhere = folder.path().join("else/where").to_str().unwrap().to_owned();
         let spec = JobSpec { checkpoint: Some(elsewhere.clone()), ..sleeper() };
-        let start = rank_context.prepare(rank(spec, &[]), Time::EPOCH).unwrap();
+        let start = rank_context.prepare(rank(spec, &[]), None, Time::EPOCH).unwrap();
         assert_eq!(start.environment["COHABIT_CHECKPOINT_DIR"], elsewhere);
         assert!(!Path::new(&elsewhere).exists(), "the executor creates it");
     }

@@ -63,7 +63,9 @@ pub(crate) fn scan(state: &StateDirectory) -> Result<Vec<LeftRank>, FileError> {
         if directory.is_acknowledged() {
             continue;
         }
+        // The file of the rank that had the directory before may be back after a power cut.
         let start = refuse_newer(directory.start())?;
+        let start = start.map(|start| start.filter(|start| start.rank.rank == id));
         let _readable = refuse_newer(directory.ended().map(drop))?.is_ok();
         let executor = refuse_newer(directory.identity())?.ok().flatten();
         let root = executor.map(|executor| (id, executor.root().clone()));

@@ -2,15 +2,16 @@
 //! that is too old, or too much together, the oldest first; and old checkpoints, and results in copies of
 //! code, of jobs without ranks here.
 //!
-//! Ranks come here when the head knows how they ended, at most a second later. Everything on the disk is
-//! examined when the daemon starts, and then every hour.
+//! Ranks come here when the head knows how they ended, a moment later. Everything on the disk is examined when
+//! the daemon starts, and then every hour.
 //!
-//! Directories are not removed while an array of short jobs makes others: some file systems make files slowly
-//! where many were removed shortly before.
+//! Directories of ranks that left nothing are kept for other ranks, as many as an array of short jobs needs.
+//! Others are not removed while such an array makes more: some file systems make files slowly where many were
+//! removed shortly before.
 //!
 //! Only directories with our names are touched. Symbolic links are removed, never followed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, Metadata};
 use std::io;
 use std::mem::take;
@@ -31,12 +32,17 @@ use crate::checkpoints::CheckpointEntry;
 use crate::options::RetentionOptions;
 use crate::removed_ranks::RemovalReason;
 use crate::retained_output::{RetainedOutput, RetentionLimits};
+use crate::spare_directories::is_the_only_one;
 use crate::state_directory::StateDirectory;
 
 const CLEAN_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// How long ended ranks are collected before they are examined.
-const COLLECT_SPAN: Duration = Duration::from_secs(1);
+const COLLECT_SPAN: Duration = Duration::from_millis(100);
+
+/// The most directories that are kept for other ranks: twice as many as there are between the start of a rank
+/// and the examination of its directory, where a thousand ranks end in a second.
+const MAX_SPARE: usize = 512;
 
 /// The most ranks that printed nothing whose directories wait to be removed.
 const MAX_EMPTY: usize = 20_000;
@@ -176,18 +182,23 @@ struct Retention {
     empty_delay: Duration,
     /// Ranks that printed nothing, and since when they wait to be removed.
     empty: VecDeque<(Instant, RankId)>,
+    /// The same of ranks whose executors have taken no other rank yet: looked at again with the next ranks.
+    held: VecDeque<(Instant, RankId)>,
+    /// How many directories may be kept for other ranks.
+    most_spare: usize,
 }
 
 impl Retention {
     fn new(state: StateDirectory, limits: RetentionLimits, empty_delay: Duration) -> Retention {
-        let (output, empty) = (RetainedOutput::default(), VecDeque::new());
-        Retention { state, limits, output, empty_delay, empty }
+        let (output, empty, held) = (RetainedOutput::default(), VecDeque::new(), VecDeque::new());
+        Retention { state, limits, output, empty_delay, empty, held, most_spare: MAX_SPARE }
     }
 
     /// Examines all that is on the disk, and removes at once what is empty.
     fn examine_all(&mut self) {
         self.output = RetainedOutput::default();
         self.empty.clear();
+        self.held.clear();
         self.settle(ranks_in(&self.state.ranks()));
         for job in directories_in::<JobId>(&self.state.ranks()) {
             for attempt in directories_in::<u32>(&self.state.ranks().join(job.to_string())) {
@@ -209,29 +220,69 @@ impl Retention {
         }
     }
 
-    /// Counts the output of these ranks; those without wait to be removed.
+    /// Counts the output of these ranks. The directories of those without are kept for other ranks, or wait to
+    /// be removed.
     fn examine(&mut self, ranks: &[RankId]) {
-        for rank in ranks {
-            match self.directory_of(*rank).log().exists() {
-                true => self.settle(vec![*rank]),
-                false => self.empty.push_back((Instant::now(), *rank)),
+        let has_output = |rank: &RankId| self.directory_of(*rank).log().exists();
+        let (printed, silent): (Vec<RankId>, Vec<RankId>) = ranks.iter().partition(|rank| has_output(rank));
+        self.settle(printed);
+        let now = Instant::now();
+        let silent = silent.into_iter().map(|rank| (now, rank));
+        let waiting: Vec<(Instant, RankId)> = take(&mut self.held).into_iter().chain(silent).collect();
+        let left: BTreeSet<RankId> =
+            self.set_aside(waiting.iter().map(|(_, rank)| *rank)).into_iter().collect();
+        for (since, rank) in waiting.into_iter().filter(|(_, rank)| left.contains(rank)) {
+            let is_held = self.directory_of(rank).remains().is_ok_and(|it| it == Remains::Executor);
+            let queue = if is_held { &mut self.held } else { &mut self.empty };
+            queue.push_back((since, rank));
+        }
+    }
+
+    /// Keeps directories for other ranks, after it is written down what became of them. Returns the ranks of the
+    /// others.
+    fn set_aside(&self, silent: impl Iterator<Item = RankId>) -> Vec<RankId> {
+        let most = self.most_spare.min(self.most_empty());
+        let room = most.saturating_sub(self.state.spare_directories());
+        let left_nothing = |rank: &RankId| {
+            let left = self.directory_of(*rank).owner_of_nothing();
+            left.is_ok_and(|owner| owner.is_some())
+                && is_the_only_one(&self.state.ranks(), *rank).is_ok_and(|only| only)
+        };
+        let (mut spare, mut left): (Vec<RankId>, Vec<RankId>) = silent.partition(left_nothing);
+        left.extend(spare.split_off(room.min(spare.len())));
+        if spare.is_empty() {
+            return left;
+        }
+        match self.state.removed_ranks().add(&spare, RemovalReason::Empty) {
+            Ok(()) => left.extend(self.state.set_aside(&spare, most)),
+            Err(error) => {
+                tracing::warn!(%error, "it cannot be stored why directories of ended ranks are moved");
+                left.extend(spare);
             }
         }
+        left
+    }
+
+    /// How many directories of ranks that printed nothing there may be.
+    fn most_empty(&self) -> usize {
+        MAX_EMPTY.min(self.limits.ranks).min((self.limits.bytes.0 / SIZE_OF_EMPTY) as usize)
     }
 
     /// Removes the directories that have waited for long enough, or are too many.
     fn remove_empty(&mut self) {
-        let most = MAX_EMPTY.min(self.limits.ranks).min((self.limits.bytes.0 / SIZE_OF_EMPTY) as usize);
-        let too_many = self.empty.len().saturating_sub(most);
+        let too_many = self.empty.len().saturating_sub(self.most_empty());
         let is_due = |(since, _): &&(Instant, RankId)| since.elapsed() >= self.empty_delay;
         let due = self.empty.iter().take_while(is_due).count().max(too_many);
-        let ranks = self.empty.drain(..due).map(|(_, rank)| rank).collect();
+        let of_held = self.held.iter().take_while(is_due).count();
+        let due = self.held.drain(..of_held).chain(self.empty.drain(..due));
+        let ranks = due.map(|(_, rank)| rank).collect();
         self.settle(ranks);
     }
 
     /// When the first directory that waits is to be removed.
     fn next_removal_in(&self) -> Option<Duration> {
-        self.empty.front().map(|(since, _)| self.empty_delay.saturating_sub(since.elapsed()))
+        let fronts = self.empty.front().into_iter().chain(self.held.front());
+        fronts.map(|(since, _)| self.empty_delay.saturating_sub(since.elapsed())).min()
     }
 
     /// Removes those of these ranks that left nothing, and counts the output of the others.
@@ -349,7 +400,7 @@ mod tests {
         /// The directory of a rank with this file beside its `start.json`.
         fn rank(&self, job: u64, file: &str) -> RankDirectory {
             let folder = self.retention.directory_of(id(job));
-            self.state().create_rank_directory(&folder).unwrap();
+            self.state().create_rank_directory(id(job), None).unwrap();
             for name in ["start.json", file] {
                 fs::write(folder.path().join(name), "{}").unwrap();
             }
@@ -452,7 +503,7 @@ mod tests {
     #[test]
     fn directories_of_ranks_that_printed_nothing_wait_unless_they_are_too_many() {
         let mut kit = Kit::new();
-        kit.retention.empty_delay = HOUR;
+        (kit.retention.empty_delay, kit.retention.most_spare) = (HOUR, 0);
         kit.retention.limits.ranks = 2;
         let ranks = [1, 2, 3].map(|job| kit.rank(job, "acknowledged.json"));
         kit.ended(&[1, 2, 3]);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use cohabit_actor::blocking;
 use cohabit_host::files::{FileContext, FileError, is_of_machine, remove_directory};
-use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::rank_directory::{FileOwner, RankDirectory};
 use cohabit_types::{ApplicationAccess, StartFailure, Time};
 use cohabit_worker_core::RankStart;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
@@ -123,11 +123,13 @@ fn start(
 ) -> Result<(ExecutorHandle, UnixStream, Option<u32>), SpawnError> {
     let directory = rank_context.directory_of(&rank);
     clear_stale_directory(&directory)?;
-    rank_context.state.create_rank_directory(&directory)?;
+    let account = rank_context.isolation.account(&rank);
+    let owner = account.as_ref().ok().map(|chosen| FileOwner::of(chosen.as_ref().map(|it| &it.account)));
+    rank_context.state.create_rank_directory(rank.rank, owner)?;
     let port = rank.rendezvous_port;
     let access = rank_context.application_access(&rank);
     let input = access.map(|access| access_file(&access)).transpose()?;
-    let start = rank_context.prepare(rank, leased_at)?;
+    let start = rank_context.prepare(rank, account?, leased_at)?;
     directory.prepare(&start)?;
     if let Some(taken) = port.filter(|port| !is_free(*port)) {
         return Err(SpawnError::PortTaken(taken));

@@ -7,6 +7,7 @@
 //! clock.json                       when the host booted, for all daemons and executors of this directory
 //! ranks/<job>/<attempt>/<rank>/    see `cohabit_host::rank_directory`
 //! removed-ranks                    whose directories were removed, and why
+//! spare/                           directories for other ranks, see `spare_directories`
 //! checkpoints/<job>/               shared by all attempts of a job on this node
 //! code/<job>/<attempt>/            a copy of the code of an attempt; then what it wrote there
 //! stored-code/                     files of snapshots of code, by hash
@@ -22,10 +23,10 @@ use cohabit_gpu::process::boot;
 use cohabit_host::clock;
 use cohabit_host::files::{FileContext, FileError, WriteMode, allow_traversal, create_directory};
 use cohabit_host::format::{read_versioned, write_versioned};
-use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::rank_directory::{FileOwner, RankDirectory};
 use cohabit_host::state_lock::{StateLock, lock};
 use cohabit_net::{Secret, new_credential};
-use cohabit_types::{AttemptId, Incarnation, JobId, NodeId, WorkerKey};
+use cohabit_types::{AttemptId, Incarnation, JobId, NodeId, RankId, WorkerKey};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -33,6 +34,7 @@ use crate::code::CodeDirectory;
 use crate::error::WorkerError;
 use crate::log_changes::LogChanges;
 use crate::removed_ranks::RemovedRanks;
+use crate::spare_directories::SpareDirectories;
 use crate::state_files::{AgreedClock, NodeCredential, NodeIdentity};
 
 /// How many numbers of links are reserved by one write. A daemon that starts passes over those that the last
@@ -50,7 +52,7 @@ pub(crate) struct StateDirectory {
     /// Logs that are being followed.
     log_changes: LogChanges,
     /// Held while directories of jobs and attempts are created or removed.
-    parents: Arc<Mutex<()>>,
+    parents: Arc<Mutex<SpareDirectories>>,
 }
 
 /// The numbers of this node's links.
@@ -78,7 +80,10 @@ impl StateDirectory {
         let credential = credential(&root.join("credential.json"))?;
         let links = LinkNumbers { last: node.incarnation, node };
         let (links, ends) = (Arc::new(Mutex::new(links)), watch::Sender::default());
-        let (log_changes, parents) = (LogChanges::default(), Arc::default());
+        let spare = root.join("spare");
+        let parents = SpareDirectories::open(spare.clone(), root.join("ranks"), root.join("checkpoints"))
+            .at("clear", &spare)?;
+        let (log_changes, parents) = (LogChanges::default(), Arc::new(Mutex::new(parents)));
         Ok((StateDirectory { root, links, credential, ends, log_changes, parents }, lock))
     }
 
@@ -131,10 +136,36 @@ impl StateDirectory {
         self.root.join("ranks")
     }
 
-    /// Creates the directory of a rank, before that of its checkpoints. Blocks.
-    pub(crate) fn create_rank_directory(&self, directory: &RankDirectory) -> Result<(), FileError> {
-        let _held = self.parents();
-        directory.create()
+    /// Makes the directory of a rank, before that of its checkpoints: from a spare one, where there is one.
+    /// Blocks.
+    pub(crate) fn create_rank_directory(
+        &self,
+        rank: RankId,
+        owner: Option<FileOwner>,
+    ) -> Result<(), FileError> {
+        let mut spare = self.parents();
+        match owner {
+            Some(owner) if spare.take(rank, owner) => Ok(()),
+            Some(_) | None => RankDirectory::for_rank(&self.ranks(), rank).create(),
+        }
+    }
+
+    /// Makes directories of ended ranks spare ones, until there are so many. Returns the ranks of the others.
+    /// Blocks.
+    pub(crate) fn set_aside(&self, ranks: &[RankId], most: usize) -> Vec<RankId> {
+        let mut left = Vec::new();
+        for rank in ranks {
+            let mut spare = self.parents();
+            if spare.len() >= most || !spare.set_aside(*rank).unwrap_or(false) {
+                left.push(*rank);
+            }
+        }
+        left
+    }
+
+    /// How many of them there are. Blocks.
+    pub(crate) fn spare_directories(&self) -> usize {
+        self.parents().len()
     }
 
     /// Removes the directories of the attempt, of its job and of the job's checkpoints, as far as they are
@@ -166,7 +197,7 @@ impl StateDirectory {
         let _ = attempt.path().parent().map(fs::remove_dir);
     }
 
-    fn parents(&self) -> MutexGuard<'_, ()> {
+    fn parents(&self) -> MutexGuard<'_, SpareDirectories> {
         self.parents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

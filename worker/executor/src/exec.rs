@@ -45,12 +45,17 @@ const WINDOW: u64 = 8 << 20;
 const WINDOW_PAUSE: Duration = Duration::from_millis(5);
 
 /// What starts further processes of one rank.
-pub(crate) struct ExecStarter {
+pub(crate) struct ExecStarter<'a> {
     rank: RankDirectory,
     directory: ExecsDirectory,
-    start: StartRecord,
-    bell: pipe::Receiver,
+    start: &'a StartRecord,
+    bell: &'a ExecBell,
+    /// Whether there were requests.
+    was_asked: bool,
 }
+
+/// How an executor hears of requests, for whichever rank it holds.
+pub(crate) struct ExecBell(pipe::Receiver);
 
 /// A process that was started.
 struct RunningExec {
@@ -81,29 +86,48 @@ struct PacedReader {
     pace: Arc<OutputPace>,
 }
 
-impl ExecStarter {
+impl ExecBell {
+    /// Creates it in the directory of the first rank, with which it moves on.
+    ///
     /// # Errors
-    /// When the directory cannot be created.
-    pub(crate) fn new(rank: &RankDirectory, start: &StartRecord) -> io::Result<ExecStarter> {
-        let directory = ExecsDirectory::of(rank);
-        directory.create()?;
-        let bell = pipe::OpenOptions::new().read_write(true).open_receiver(directory.bell())?;
-        Ok(ExecStarter { rank: rank.clone(), directory, start: start.clone(), bell })
+    /// When that fails.
+    pub(crate) fn create(rank: &RankDirectory) -> io::Result<ExecBell> {
+        pipe::OpenOptions::new().read_write(true).open_receiver(rank.create_bell()?).map(ExecBell)
+    }
+
+    fn has_rung(&self) -> bool {
+        self.0.try_read(&mut [0; 64]).is_ok()
+    }
+}
+
+impl<'a> ExecStarter<'a> {
+    pub(crate) fn new(rank: &RankDirectory, start: &'a StartRecord, bell: &'a ExecBell) -> ExecStarter<'a> {
+        ExecStarter { rank: rank.clone(), directory: ExecsDirectory::of(rank), start, bell, was_asked: false }
     }
 
     /// Returns when there may be requests.
     pub(crate) async fn rung(&self) {
-        let mut rings = [0; 64];
-        while self.bell.readable().await.is_ok() {
-            if self.bell.try_read(&mut rings).is_ok() {
+        while self.bell.0.readable().await.is_ok() {
+            if self.bell.has_rung() {
                 return;
             }
         }
         std::future::pending().await
     }
 
+    /// Removes what requests have left. The rank is over: the daemon makes no others.
+    pub(crate) async fn end(self) {
+        if self.was_asked || self.bell.has_rung() {
+            let directory = self.directory;
+            if let Err(error) = blocking(move || directory.remove()).await {
+                log_error(&error);
+            }
+        }
+    }
+
     /// The requests.
-    pub(crate) async fn requests(&self) -> Vec<(ExecDirectory, ExecRequest)> {
+    pub(crate) async fn requests(&mut self) -> Vec<(ExecDirectory, ExecRequest)> {
+        self.was_asked = true;
         let directory = self.directory.clone();
         let taken = blocking(move || {
             let mut requests = Vec::new();
@@ -195,7 +219,7 @@ impl RunningExec {
         feeding.into_iter().chain(typing).for_each(|task| task.abort());
         self.drain().await;
         let ending = RankExit { outcome, stopped: None, at: now() };
-        let ended = OutcomeRecord { ending, started_at: Some(self.started_at), progress: None };
+        let ended = OutcomeRecord { rank: None, ending, started_at: Some(self.started_at), progress: None };
         let files = self.directory.as_rank();
         if let Err(error) = blocking(move || files.write_ended(&ended, Flush::Later)).await {
             log_error(&error);

@@ -54,7 +54,6 @@ use std::time::Duration;
 use cohabit_actor::blocking;
 use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
 use cohabit_host::clock::{self, now};
-use cohabit_host::exec::ExecsDirectory;
 use cohabit_host::files::FileError;
 use cohabit_host::log::{LogLimits, LogWriter};
 use cohabit_host::process::ProcessIdentity;
@@ -67,12 +66,13 @@ use nix::unistd::Pid;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use client_removal::RemovalState;
 pub use copy_reader::copy_reader;
 use error_log::log_error;
-use exec::ExecStarter;
+use exec::{ExecBell, ExecStarter};
 use inherited_state::drop_inherited_state;
 use input::{InputFeed, feed_rank};
 use launch::{LaunchStreams, LaunchedRank};
@@ -142,7 +142,7 @@ async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
     let assignments = Assignments::new(io::stdin().as_fd().try_clone_to_owned()?)?;
     let mut deaths = signal(SignalKind::child())?;
     let mut readers = Readers::default();
-    let mut own_listener = None;
+    let (mut own_listener, mut own_bell) = (None, None);
     while let Some(Assignment { directory, connection, listener, input }) =
         next_assignment(&assignments, own_listener.as_deref()).await?
     {
@@ -152,8 +152,10 @@ async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
             directory.write_identity(&identity)?;
             listener.set_nonblocking(true)?;
             own_listener = Some(Arc::new(UnixListener::from_std(listener)?));
+            own_bell = Some(ExecBell::create(&directory)?);
         }
         let listener = own_listener.clone().ok_or(ExecutorError::NoSocket)?;
+        let bell = own_bell.as_ref().ok_or(ExecutorError::NoSocket)?;
         connection.set_nonblocking(true)?;
         let sockets = DaemonSockets { listener, connection: UnixStream::from_std(connection)? };
         let lasting = ExecutorResources {
@@ -161,6 +163,7 @@ async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
             readers: &mut readers,
             assignments: &assignments,
             watchdog: &mut watchdog,
+            bell,
         };
         run_rank(&directory, sockets, input, lasting).await?;
     }
@@ -217,12 +220,9 @@ async fn run_rank(
     if orphan_timer.expired_at(now()).is_some() {
         return Err(ExecutorError::GivenUp);
     }
-    let progress_file = ProgressFile::create(directory.progress())?;
-    if let Some(account) = &start.account {
-        account.own(&directory.progress())?;
-    }
+    let progress_file = ProgressFile::create(directory.progress(), start.account.as_ref())?;
     let mut log = LogWriter::new(directory.log(), log_limits(&start));
-    let execs = ExecStarter::new(directory, &start)?;
+    let execs = ExecStarter::new(directory, &start, lasting.bell);
     let is_sent = start.rank.spec.input == JobInput::Sent && start.rank.rank.rank == 0;
     let (feed, streams) = match launch::terminal_size(&start) {
         Some(size) => {
@@ -249,8 +249,9 @@ async fn run_rank(
         Err(failure) => {
             let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure), now());
             write_outcome(directory, ended, Flush::Later).await?;
-            let (typed, execs) = (directory.terminal(), ExecsDirectory::of(directory));
-            let _ = blocking(move || (typed.remove(), execs.remove())).await;
+            let typed = directory.terminal();
+            let _ = blocking(move || typed.remove()).await;
+            execs.end().await;
             Ok(())
         }
     }
@@ -285,7 +286,7 @@ struct RankResources<'a> {
     log: LogWriter,
     files: OpenOutput,
     sources: RankSources,
-    execs: ExecStarter,
+    execs: ExecStarter<'a>,
     orphan_timer: OrphanTimer,
     lasting: ExecutorResources<'a>,
 }
@@ -302,6 +303,7 @@ struct ExecutorResources<'a> {
     readers: &'a mut Readers,
     assignments: &'a Assignments,
     watchdog: &'a mut Watchdog,
+    bell: &'a ExecBell,
 }
 
 async fn supervise(
@@ -310,7 +312,7 @@ async fn supervise(
     mut child: Child,
     resources: RankResources<'_>,
 ) -> Result<(), ExecutorError> {
-    let ExecutorResources { deaths, readers, assignments, watchdog } = resources.lasting;
+    let ExecutorResources { deaths, readers, assignments, watchdog, bell: _ } = resources.lasting;
     let (started_at, process) = (now(), child.id().cast_signed());
     let RankSources { feed, terminal } = resources.sources;
     let streams = RankStreams::of(&mut child, terminal.as_ref())?;
@@ -351,13 +353,10 @@ async fn supervise(
         None => result.outcome,
     };
     let ending = RankExit { outcome, stopped: result.stopped, at: result.at };
-    let ended = OutcomeRecord { ending, started_at: Some(started_at), progress: result.progress };
+    let ended = OutcomeRecord { rank: None, ending, started_at: Some(started_at), progress: result.progress };
     write_outcome(directory, ended, result.flush).await?;
-    // Nobody reads them any more. They may be large, and the directory stays with the output.
-    feeding.into_iter().chain(typing).for_each(|task| task.abort());
-    let files = [directory.progress(), directory.input(), directory.input_end()];
-    let (typed, execs) = (directory.terminal(), ExecsDirectory::of(directory));
-    let _ = blocking(move || (files.map(fs::remove_file), typed.remove(), execs.remove())).await;
+    remove_read(directory, feeding, typing).await;
+    result.execs.end().await;
     if result.output == RemainingOutput::Unread {
         assignments.refuse()?;
     }
@@ -365,6 +364,35 @@ async fn supervise(
     serving.abort();
     let _ = serving.await;
     Ok(())
+}
+
+/// Removes what the rank has reported and what it was sent. Nobody reads that any more, it may be large, and the
+/// directory stays with the output. An empty file for progress stays for another rank.
+async fn remove_read(
+    directory: &RankDirectory,
+    feeding: Option<JoinHandle<()>>,
+    typing: Option<JoinHandle<()>>,
+) {
+    let progress = directory.progress();
+    let mut read = Vec::new();
+    if fs::symlink_metadata(&progress).is_ok_and(|found| found.len() > 0) {
+        read.push(progress);
+    }
+    if let Some(feeding) = feeding {
+        feeding.abort();
+        read.extend([directory.input(), directory.input_end()]);
+    }
+    let typed = typing.map(|typing| {
+        typing.abort();
+        directory.terminal()
+    });
+    if !read.is_empty() || typed.is_some() {
+        blocking(move || {
+            read.into_iter().for_each(|file| _ = fs::remove_file(file));
+            typed.into_iter().for_each(|typed| _ = typed.remove());
+        })
+        .await;
+    }
 }
 
 /// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this

@@ -36,7 +36,7 @@ const KILL_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct RankSupervisor<'a> {
     pub(crate) process_tree: ProcessTree,
     pub(crate) has_terminal: bool,
-    pub(crate) execs: ExecStarter,
+    pub(crate) execs: ExecStarter<'a>,
     pub(crate) output: Output,
     pub(crate) progress_file: ProgressFile,
     pub(crate) tracker: ProgressTracker,
@@ -73,7 +73,7 @@ enum ExitCause {
 }
 
 /// How the rank ended.
-pub(crate) struct RankResult {
+pub(crate) struct RankResult<'a> {
     pub(crate) outcome: Outcome,
     pub(crate) stopped: Option<StopReason>,
     pub(crate) progress: Option<Progress>,
@@ -81,15 +81,16 @@ pub(crate) struct RankResult {
     /// `Now` if no daemon that reaches the head is connected and could report the outcome.
     pub(crate) flush: Flush,
     pub(crate) output: RemainingOutput,
+    pub(crate) execs: ExecStarter<'a>,
 }
 
-impl RankSupervisor<'_> {
+impl<'a> RankSupervisor<'a> {
     /// Returns when no process of the rank is left.
     pub(crate) async fn run(
         mut self,
         deaths: &mut unix::Signal,
         mut messages: mpsc::Receiver<DaemonMessage>,
-    ) -> RankResult {
+    ) -> RankResult<'a> {
         let mut poll = interval_at(Instant::now() + POLL_INTERVAL, POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let outcome = loop {
@@ -288,14 +289,15 @@ impl RankSupervisor<'_> {
         });
     }
 
-    async fn finish(mut self, outcome: Outcome) -> RankResult {
+    async fn finish(mut self, outcome: Outcome) -> RankResult<'a> {
         let at = now();
         let output = self.output.drain().await;
         self.poll_progress();
         self.watchdog.rest();
         let (outcome, stopped) = (self.explain(outcome), self.stop_reason());
         let flush = if self.orphan_timer.is_running() { Flush::Now } else { Flush::Later };
-        RankResult { outcome, stopped, progress: self.tracker.progress().cloned(), at, flush, output }
+        let progress = self.tracker.progress().cloned();
+        RankResult { outcome, stopped, progress, at, flush, output, execs: self.execs }
     }
 
     /// A failure that no signal of ours caused may be explained by what the rank printed.

@@ -13,7 +13,7 @@ use cohabit_types::Bytes;
 
 use crate::files::{open_directory, path_within, remove_directory, remove_if_exists};
 use crate::rank_directory::{
-    ACKNOWLEDGED, EXECUTOR_LOG, IDENTITY, LOG, RankDirectory, SERIES, SOCKET, START,
+    ACKNOWLEDGED, BELL, EXECUTOR_LOG, IDENTITY, LOG, RankDirectory, SERIES, SOCKET, START,
 };
 use crate::records::ExecutorRecord;
 
@@ -65,7 +65,7 @@ impl RankDirectory {
         // First: a directory without it is never taken for that of a rank that was lost.
         remove_if_exists(&path_within(&folder, START))?;
         let of_executor =
-            if self.holds_executor(&folder)? { &[SOCKET, IDENTITY, EXECUTOR_LOG][..] } else { &[] };
+            if self.holds_executor(&folder)? { &[SOCKET, IDENTITY, BELL, EXECUTOR_LOG][..] } else { &[] };
         let mut size = size(&folder.metadata()?);
         for entry in fs::read_dir(path_within(&folder, ""))? {
             let (name, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;

@@ -1,7 +1,6 @@
 //! The further processes of a rank: what daemon and executor tell each other about them.
 //!
 //! ```text
-//! bell            a named pipe: a byte in it says that there is a request
 //! <number>/       of the process with this number:
 //!   request.json  what to start; written by the daemon
 //!   wanted        up to where its output was read; written by the daemon each time that its client asks for
@@ -10,7 +9,9 @@
 //!   outcome.json  how it ended, and as in the directory of a rank: input, terminal/, log/
 //! ```
 //!
-//! The executor creates the directory with the rank, and removes it, and that of each process.
+//! The daemon creates the directory with the first request, and rings the executor's bell: a named pipe, one of
+//! the executor's own files, which moves with it from rank to rank. The executor removes the directory, and
+//! that of each process. One of an earlier release has its bell in this directory, which it has created.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,20 +20,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cohabit_types::{ExecRequest, MOST_EXECS};
+use nix::errno::Errno;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
 
-use crate::rank_directory::RankDirectory;
+use crate::rank_directory::{BELL, RankDirectory};
 
-const BELL: &str = "bell";
 const REQUEST: &str = "request.json";
 const WANTED: &str = "wanted";
 const END: &str = "end";
 
 /// The directory of all of them.
 #[derive(Debug, Clone)]
-pub struct ExecsDirectory(PathBuf);
+pub struct ExecsDirectory {
+    path: PathBuf,
+    /// That of the executor of this rank.
+    bell: PathBuf,
+}
 
 /// The directory of one.
 #[derive(Debug, Clone)]
@@ -51,24 +54,7 @@ impl ExecsDirectory {
     /// Those of this rank.
     #[must_use]
     pub fn of(rank: &RankDirectory) -> ExecsDirectory {
-        ExecsDirectory(rank.path().join("exec"))
-    }
-
-    /// The pipe, from which the executor reads.
-    #[must_use]
-    pub fn bell(&self) -> PathBuf {
-        self.0.join(BELL)
-    }
-
-    /// Creates the directory, which only the user of executor and daemon may enter. What an executor has left
-    /// there that came to nothing is removed. Blocks.
-    ///
-    /// # Errors
-    /// When that fails.
-    pub fn create(&self) -> io::Result<()> {
-        self.remove()?;
-        DirBuilder::new().mode(0o700).create(&self.0)?;
-        Ok(mkfifo(&self.bell(), Mode::S_IRUSR | Mode::S_IWUSR)?)
+        ExecsDirectory { path: rank.path().join("exec"), bell: rank.path().join(BELL) }
     }
 
     /// Removes the directory. Blocks.
@@ -76,13 +62,13 @@ impl ExecsDirectory {
     /// # Errors
     /// When that fails; it need not be there.
     pub fn remove(&self) -> io::Result<()> {
-        remove(&self.0)
+        remove(&self.path)
     }
 
     /// The directory of the process with this number.
     #[must_use]
     pub fn process(&self, number: u64) -> ExecDirectory {
-        ExecDirectory(self.0.join(format!("{number:016x}")))
+        ExecDirectory(self.path.join(format!("{number:016x}")))
     }
 
     /// Asks the executor to start a process; does nothing the second time. Blocks.
@@ -90,7 +76,12 @@ impl ExecsDirectory {
     /// # Errors
     /// `NotFound` if the rank does not run, or takes no further processes.
     pub fn request(&self, request: &ExecRequest) -> Result<(), ExecRefusal> {
-        let lock = File::open(&self.0)?;
+        let mut bell = self.open_bell()?;
+        match DirBuilder::new().mode(0o700).create(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => created?,
+        }
+        let lock = File::open(&self.path)?;
         lock.lock()?;
         let directory = self.process(request.id.number);
         if directory.0.exists() {
@@ -106,12 +97,22 @@ impl ExecsDirectory {
         let new = directory.0.join("request.new");
         private(&new)?.write_all(&text)?;
         fs::rename(new, directory.0.join(REQUEST))?;
-        let opened = OpenOptions::new().write(true).custom_flags(O_NONBLOCK | O_NOFOLLOW).open(self.bell());
-        if let Ok(mut bell) = opened {
-            // A full pipe is read sometime.
-            let _ = bell.write_all(&[1]);
-        }
+        // A full pipe is read sometime.
+        let _ = bell.write_all(&[1]);
         Ok(())
+    }
+
+    /// # Errors
+    /// `NotFound` if there is no executor that reads it.
+    fn open_bell(&self) -> io::Result<File> {
+        let open = |path: &Path| {
+            let opened = OpenOptions::new().write(true).custom_flags(O_NONBLOCK | O_NOFOLLOW).open(path);
+            opened.map_err(|error| match error.raw_os_error() == Some(Errno::ENXIO as i32) {
+                true => io::ErrorKind::NotFound.into(),
+                false => error,
+            })
+        };
+        open(&self.bell).or_else(|_absent| open(&self.path.join(BELL)))
     }
 
     /// Those that there are. Blocks.
@@ -120,7 +121,11 @@ impl ExecsDirectory {
     /// When the directory cannot be read.
     pub fn all(&self) -> io::Result<Vec<ExecDirectory>> {
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
                 found.push(ExecDirectory(entry.path()));
@@ -207,16 +212,22 @@ fn remove(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::io::Read as _;
 
     use cohabit_types::{ExecId, JobId};
 
     use super::*;
 
-    fn directory() -> (tempfile::TempDir, ExecsDirectory) {
+    fn directory() -> (tempfile::TempDir, File, ExecsDirectory) {
         let folder = tempfile::tempdir().unwrap();
-        let directory = ExecsDirectory::of(&RankDirectory::new(folder.path()));
-        directory.create().unwrap();
-        (folder, directory)
+        let rank = RankDirectory::new(folder.path());
+        let bell = hear(&rank.create_bell().unwrap());
+        (folder, bell, ExecsDirectory::of(&rank))
+    }
+
+    /// The end of a bell from which an executor reads.
+    fn hear(bell: &Path) -> File {
+        OpenOptions::new().read(true).write(true).open(bell).unwrap()
     }
 
     fn request(number: u64) -> ExecRequest {
@@ -226,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_request_is_taken_once_however_often_it_is_made() {
-        let (_folder, directory) = directory();
+        let (_folder, _bell, directory) = directory();
         directory.request(&request(7)).unwrap();
         directory.request(&request(7)).unwrap();
         assert_eq!(directory.all().unwrap().len(), 1);
@@ -238,7 +249,7 @@ mod tests {
 
     #[test]
     fn there_are_few_at_once_and_room_for_another_when_one_is_gone() {
-        let (_folder, directory) = directory();
+        let (_folder, _bell, directory) = directory();
         for number in 0..MOST_EXECS as u64 {
             directory.request(&request(number)).unwrap();
         }
@@ -249,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_known_until_the_directory_is_gone() {
-        let (_folder, directory) = directory();
+        let (_folder, _bell, directory) = directory();
         directory.request(&request(1)).unwrap();
         let process = directory.process(1);
         assert_eq!(process.wanted().map(|(read, _)| read), Some(0));
@@ -264,10 +275,37 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_without_the_directory_takes_none() {
+    fn a_rank_without_an_executor_that_listens_takes_none() {
         let folder = tempfile::tempdir().unwrap();
-        let directory = ExecsDirectory::of(&RankDirectory::new(folder.path()));
-        let refused = directory.request(&request(1));
-        assert!(matches!(refused, Err(ExecRefusal::Disk(error)) if error.kind() == io::ErrorKind::NotFound));
+        let rank = RankDirectory::new(folder.path());
+        let directory = ExecsDirectory::of(&rank);
+        let is_refused = || match directory.request(&request(1)) {
+            Err(ExecRefusal::Disk(error)) => error.kind() == io::ErrorKind::NotFound,
+            Err(ExecRefusal::TooMany) | Ok(()) => false,
+        };
+        assert!(is_refused() && directory.all().unwrap().is_empty());
+        rank.create_bell().unwrap();
+        assert!(is_refused() && directory.all().unwrap().is_empty(), "its executor is gone");
+    }
+
+    #[test]
+    fn the_executor_hears_of_each_request() {
+        let (_folder, mut bell, directory) = directory();
+        directory.request(&request(1)).unwrap();
+        directory.request(&request(2)).unwrap();
+        bell.read_exact(&mut [0; 2]).unwrap();
+    }
+
+    /// It has made the directory, and the bell in it.
+    #[test]
+    fn an_executor_of_an_earlier_release_hears_of_a_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let rank = RankDirectory::new(folder.path());
+        let directory = ExecsDirectory::of(&rank);
+        fs::create_dir(&directory.path).unwrap();
+        let mut bell = hear(&RankDirectory::new(&directory.path).create_bell().unwrap());
+        directory.request(&request(1)).unwrap();
+        bell.read_exact(&mut [0; 1]).unwrap();
+        assert_eq!(directory.all().unwrap().len(), 1);
     }
 }

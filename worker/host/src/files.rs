@@ -7,15 +7,16 @@
 //!
 //! All functions block: call them on a thread for blocking work (`cohabit_actor::blocking`).
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cohabit_types::NewerVersion;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::unistd::{getegid, geteuid};
 
 /// The largest file that is read, in bytes. The largest of ours holds an order, which fits into a message.
 const MAX_FILE_SIZE: u64 = 16 << 20;
@@ -79,8 +80,16 @@ pub fn create_directory(path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// When its permissions cannot be changed.
 pub fn allow_traversal(path: &Path) -> Result<(), FileError> {
-    fs::set_permissions(path, Permissions::from_mode(0o711)).at("let users pass through", path)
+    const MODE: u32 = 0o711;
+    let is_allowed = fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o7777 == MODE);
+    match is_allowed {
+        true => Ok(()),
+        false => fs::set_permissions(path, Permissions::from_mode(MODE)).at("let users pass through", path),
+    }
 }
+
+/// The permissions of files that are for one user alone.
+pub(crate) const OWN_MODE: u32 = 0o600;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,9 +123,32 @@ pub fn write(path: &Path, text: &[u8], mode: WriteMode) -> Result<(), FileError>
 }
 
 fn write_new(path: &Path, text: &[u8]) -> Result<File, FileError> {
-    let mut file = create(path, 0o600)?;
+    let Some((mut file, length)) = open_own(path) else {
+        let mut file = create(path, OWN_MODE)?;
+        file.write_all(text).at("write", path)?;
+        return Ok(file);
+    };
     file.write_all(text).at("write", path)?;
+    // Not emptied before: ext4 writes out at once a file that was.
+    if length > text.len() as u64 {
+        file.set_len(text.len() as u64).at("shorten", path)?;
+    }
     Ok(file)
+}
+
+/// A file that is there already, to be written over, and its length. To make another one is much slower. `None`
+/// if it is not a file of this process alone, under this name alone.
+fn open_own(path: &Path) -> Option<(File, u64)> {
+    let careful = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = OpenOptions::new().write(true).custom_flags(careful.bits()).open(path).ok()?;
+    let found = file.metadata().ok()?;
+    is_owned_alone(&found, geteuid().as_raw(), getegid().as_raw()).then_some((file, found.len()))
+}
+
+/// Whether it is a file with one name that this user alone may read and write.
+pub(crate) fn is_owned_alone(found: &Metadata, uid: u32, gid: u32) -> bool {
+    let mode = found.mode() & 0o7777;
+    found.is_file() && found.nlink() == 1 && (found.uid(), found.gid(), mode) == (uid, gid, OWN_MODE)
 }
 
 /// The whole content of a file.

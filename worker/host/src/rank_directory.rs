@@ -25,21 +25,26 @@
 //! rank that a daemon does not know there is nothing to report.
 
 mod open;
+mod spare;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_types::{AttemptId, JobId, RankId, StopReason};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use crate::files::{
-    FileContext, FileError, WriteMode, allow_traversal, append_to, create_directory, sync_if_exists,
+    FileContext, FileError, WriteMode, allow_traversal, append_to, create_directory, remove_if_exists,
+    sync_if_exists,
 };
 use crate::format::{read_versioned, write_versioned};
 use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 use crate::terminal::TerminalDirectory;
 pub use open::OpenRankDirectory;
 pub(crate) use open::SOCKET;
+pub use spare::FileOwner;
 
 pub(crate) const START: &str = "start.json";
 pub(crate) const IDENTITY: &str = "executor.json";
@@ -47,6 +52,7 @@ pub(crate) const ACKNOWLEDGED: &str = "acknowledged.json";
 pub(crate) const LOG: &str = "log";
 pub(crate) const SERIES: &str = "series";
 pub(crate) const EXECUTOR_LOG: &str = "executor.log";
+pub(crate) const BELL: &str = "bell";
 
 /// The path of a rank's directory.
 #[derive(Debug, Clone)]
@@ -129,8 +135,7 @@ impl RankDirectory {
             // The directories of the rank, its attempt and its job.
             self.0.ancestors().take(3).try_for_each(allow_traversal)?;
         }
-        // If the daemon dies meanwhile, the rank was never started, whether the file is complete or not.
-        write_versioned(&self.start_file(), start, WriteMode::InPlace)
+        write_versioned(&self.start_file(), start, WriteMode::ForThisBoot)
     }
 
     pub fn start(&self) -> Result<Option<StartRecord>, FileError> {
@@ -145,6 +150,18 @@ impl RankDirectory {
         read_versioned(&self.identity_file())
     }
 
+    /// Creates the bell of an executor: a named pipe by which the daemon tells it of requests for further
+    /// processes.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create_bell(&self) -> io::Result<PathBuf> {
+        let bell = self.0.join(BELL);
+        remove_if_exists(&bell)?;
+        mkfifo(&bell, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        Ok(bell)
+    }
+
     /// Redirects the standard error of this process to `executor.log`.
     pub fn redirect_stderr(&self) -> Result<(), FileError> {
         let path = self.executor_log();
@@ -157,7 +174,8 @@ impl RankDirectory {
             Flush::Now => WriteMode::Durable,
             Flush::Later => WriteMode::ForThisBoot,
         };
-        write_versioned(&self.outcome_file(), ended, mode)
+        let ended = OutcomeRecord { rank: self.id(), ..ended.clone() };
+        write_versioned(&self.outcome_file(), &ended, mode)
     }
 
     /// Flushes the outcome to disk, unless the head has acknowledged it.
@@ -165,9 +183,18 @@ impl RankDirectory {
         sync_if_exists(&self.outcome_file())
     }
 
-    /// How the rank ended, if it did and the head may not know it.
+    /// How the rank ended, if it did and the head may not know it. What the rank left that had the directory
+    /// before may be back after a power cut; it is not this one's.
     pub fn ended(&self) -> Result<Option<OutcomeRecord>, FileError> {
-        read_versioned(&self.outcome_file())
+        let ended: Option<OutcomeRecord> = read_versioned(&self.outcome_file())?;
+        Ok(ended.filter(|ended| ended.rank.is_none() || ended.rank == self.id()))
+    }
+
+    /// The rank, if this is the directory of one and not of a further process.
+    fn id(&self) -> Option<RankId> {
+        let mut names = self.0.iter().rev().map(|name| name.to_str());
+        let (rank, attempt, job) = (names.next()??, names.next()??, names.next()??);
+        Some(job.parse::<JobId>().ok()?.attempt(attempt.parse().ok()?).rank(rank.parse().ok()?))
     }
 
     /// Adds to the outcome why the rank was stopped, which its executor did not know.

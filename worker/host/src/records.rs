@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::mps::ClientRemoval;
-use cohabit_types::{Outcome, Progress, Span, Time};
+use cohabit_types::{Outcome, Progress, RankId, Span, Time};
 use cohabit_worker_core::{RankExit, RankStart};
 
 use crate::account::Account;
@@ -73,6 +73,9 @@ impl ExecutorRecord {
 /// How a rank ended: `outcome.json`, and `acknowledged.json` once the head knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutcomeRecord {
+    /// Which rank: filled in when it is written to the directory of one. `None` of further processes, and in
+    /// files of release 0.1.
+    pub rank: Option<RankId>,
     /// How and when it ended.
     pub ending: RankExit,
     /// When its process started, if it did.
@@ -85,6 +88,7 @@ impl OutcomeRecord {
     /// The outcome of a rank that may never have run.
     #[must_use]
     pub fn without_start(outcome: Outcome, at: Time) -> OutcomeRecord {
-        OutcomeRecord { ending: RankExit { outcome, stopped: None, at }, started_at: None, progress: None }
+        let ending = RankExit { outcome, stopped: None, at };
+        OutcomeRecord { rank: None, ending, started_at: None, progress: None }
     }
 }

@@ -68,7 +68,7 @@ impl WorkloadProcess {
         let (program, arguments) = workload.command.split_first().ok_or(StartError::NoCommand)?;
         let (mark, output) =
             (folder.join(format!("{number}.progress")), folder.join(format!("{number}.output")));
-        let progress = ProgressFile::create(mark.clone())?;
+        let progress = ProgressFile::create(mark.clone(), None)?;
         let log = create(&output, 0o600)?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&workload.workdir).process_group(0);

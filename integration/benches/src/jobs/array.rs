@@ -1,4 +1,4 @@
-//! An array of programs that do nothing, on a worker with four slots.
+//! Arrays of programs that do nothing, on a worker with few or many slots, with and without output.
 
 use std::time::{Duration, Instant};
 
@@ -9,30 +9,63 @@ use crate::figures::{median, print_figure, rate};
 const MEMBERS: usize = 5_000;
 const RUNS: usize = 3;
 
+/// An array to run.
+struct Array {
+    slots: usize,
+    /// Whether each member prints a line.
+    prints: bool,
+}
+
+const ARRAYS: [Array; 4] = [
+    Array { slots: 4, prints: false },
+    Array { slots: 64, prints: false },
+    Array { slots: 4, prints: true },
+    Array { slots: 64, prints: true },
+];
+
 pub(crate) async fn bench() {
-    let head = HeadProcess::start().await;
-    let worker = WorkerProcess::start(&head, "host:4").await;
-    let mut ratios = Vec::new();
-    for _ in 0..RUNS {
-        let (head_before, worker_before) = (head.usage(), worker.usage());
-        let alone_before = spawns_per_second();
-        let begin = Instant::now();
-        let array = format!("1-{MEMBERS}");
-        let job = head.cohabit(&["submit", "--array", &array, "--output", "quiet", "--", "true"]).await;
-        head.cohabit(&["wait", &job]).await;
-        let reached = rate(MEMBERS, begin.elapsed());
-        let alone = f64::midpoint(alone_before, spawns_per_second());
-        ratios.push(reached / alone);
-        let each = |span: Duration| span.as_micros() / MEMBERS as u128;
-        let of_head = each(head.usage().processor - head_before.processor);
-        let of_worker = each(worker.usage().processor - worker_before.processor);
-        print_figure("jobs-array", &format!("{MEMBERS} x true, four slots"), &format!("{reached:.0}/s"));
-        print_figure("jobs-array", "one after the other by posix_spawn", &format!("{alone:.0}/s"));
+    for array in ARRAYS {
+        array.bench().await;
+    }
+}
+
+impl Array {
+    /// Each run is compared with the machine's own rate just before and after it.
+    async fn bench(&self) {
+        let head = HeadProcess::start().await;
+        let worker = WorkerProcess::start(&head, &format!("host:{}", self.slots)).await;
+        let what = format!("{MEMBERS} x {}, {} slots", self.program().join(" "), self.slots);
+        let mut ratios = Vec::new();
+        for _ in 0..RUNS {
+            let (head_before, worker_before) = (head.usage(), worker.usage());
+            let alone_before = spawns_per_second();
+            let begin = Instant::now();
+            let members = format!("1-{MEMBERS}");
+            let submit = ["submit", "--array", &members, "--output", "quiet", "--"];
+            let job = head.cohabit(&[&submit, self.program()].concat()).await;
+            head.cohabit(&["wait", &job]).await;
+            let reached = rate(MEMBERS, begin.elapsed());
+            let alone = f64::midpoint(alone_before, spawns_per_second());
+            ratios.push(reached / alone);
+            let each = |span: Duration| span.as_micros() / MEMBERS as u128;
+            let of_head = each(head.usage().processor - head_before.processor);
+            let of_worker = each(worker.usage().processor - worker_before.processor);
+            print_figure(
+                "jobs-array",
+                &what,
+                &format!(
+                    "{reached:.0}/s of {alone:.0}/s by posix_spawn, head {of_head} us, worker {of_worker} us each"
+                ),
+            );
+        }
         print_figure(
             "jobs-array",
-            "processor time of head and worker daemon",
-            &format!("{of_head}, {of_worker} us each"),
+            &format!("{what}: of the machine's own rate, median"),
+            &format!("{:.2}", median(ratios)),
         );
     }
-    print_figure("jobs-array", "of the machine's own rate, median", &format!("{:.2}", median(ratios)));
+
+    fn program(&self) -> &'static [&'static str] {
+        if self.prints { &["echo", "one line"] } else { &["true"] }
+    }
 }

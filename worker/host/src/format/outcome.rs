@@ -1,6 +1,6 @@
 //! `outcome.json` and `acknowledged.json`: how a rank ended.
 
-use cohabit_types::{FormatVersion, Outcome, StopReason, Time};
+use cohabit_types::{FormatVersion, Outcome, RankId, StopReason, Time};
 use cohabit_worker_core::RankExit;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,8 @@ use crate::version::VERSION;
 pub(super) struct OutcomeFile {
     #[serde(default)]
     pub(super) version: FormatVersion,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rank: Option<RankId>,
     ending: ExitPart,
     started_at: Option<Time>,
     progress: Option<ProgressPart>,
@@ -29,11 +31,11 @@ struct ExitPart {
 
 impl From<&OutcomeRecord> for OutcomeFile {
     fn from(record: &OutcomeRecord) -> OutcomeFile {
-        let OutcomeRecord { ending: RankExit { outcome, stopped, at }, started_at, progress } =
+        let OutcomeRecord { rank, ending: RankExit { outcome, stopped, at }, started_at, progress } =
             record.clone();
         let (stopped, added) = stopped.map(stop_reason::split).unzip();
         let ending = ExitPart { outcome, stopped, at, added: added.unwrap_or_default() };
-        OutcomeFile { version: VERSION, ending, started_at, progress: progress.map(Into::into) }
+        OutcomeFile { version: VERSION, rank, ending, started_at, progress: progress.map(Into::into) }
     }
 }
 
@@ -42,6 +44,7 @@ impl From<OutcomeFile> for OutcomeRecord {
         let ExitPart { outcome, stopped, at, added } = file.ending;
         let stopped = stopped.map(|why| stop_reason::join(why, added));
         let ending = RankExit { outcome, stopped, at };
-        OutcomeRecord { ending, started_at: file.started_at, progress: file.progress.map(Into::into) }
+        let (rank, progress) = (file.rank, file.progress.map(Into::into));
+        OutcomeRecord { rank, ending, started_at: file.started_at, progress }
     }
 }

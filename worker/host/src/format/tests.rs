@@ -170,7 +170,7 @@ fn a_rank_that_was_killed_was_cancelled_to_readers_of_version_1() {
     assert_eq!(ExecutorCommand::decode(text).unwrap(), ExecutorCommand::Stopping(stopping));
     let ending =
         RankExit { outcome: Outcome::Signalled(Signal::KILL), stopped: Some(why), at: Time::from_micros(1) };
-    let record = OutcomeRecord { ending, started_at: None, progress: None };
+    let record = OutcomeRecord { rank: None, ending, started_at: None, progress: None };
     let file: Value = serde_json::from_slice(&record.encode()).unwrap();
     assert_eq!((&file["ending"]["stopped"], &file["ending"]["killed"]), (&"cancelled".into(), &true.into()));
     assert_eq!(OutcomeRecord::decode(&record.encode()).unwrap(), record);
@@ -187,7 +187,7 @@ fn a_stall_and_metrics_that_are_no_numbers_can_be_read_by_version_1() {
         stopped: Some(StopReason::Stalled),
         at: Time::from_micros(1),
     };
-    let record = OutcomeRecord { ending, started_at: None, progress: Some(progress) };
+    let record = OutcomeRecord { rank: None, ending, started_at: None, progress: Some(progress) };
     let file: Value = serde_json::from_slice(&record.encode()).unwrap();
     assert_eq!((&file["ending"]["stopped"], &file["ending"]["stalled"]), (&"requeued".into(), &true.into()));
     assert_eq!(file["progress"]["metrics"], serde_json::json!({ "lr": 0.5 }));

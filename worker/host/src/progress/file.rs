@@ -9,9 +9,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
+use nix::unistd::{getegid, geteuid};
 
 use super::lines::{self, ProgressEntry};
-use crate::files::{FileContext, FileError, create};
+use crate::account::Account;
+use crate::files::{FileContext, FileError, OWN_MODE, create, is_owned_alone};
 
 /// How many bytes at the end are read. A longer line is ignored.
 const WINDOW: u64 = 64 * 1024;
@@ -60,13 +62,25 @@ impl FileFingerprint {
 }
 
 impl ProgressFile {
-    /// Creates an empty file for the rank.
+    /// Creates an empty file for the rank, which belongs to this account or else to this process. An empty one
+    /// that it already owns is used as it is.
     ///
     /// # Errors
     /// When it cannot be created.
-    pub fn create(path: PathBuf) -> Result<ProgressFile, FileError> {
-        let file = create(&path, 0o600)?;
-        let seen = file.metadata().at("inspect", &path)?;
+    pub fn create(path: PathBuf, account: Option<&Account>) -> Result<ProgressFile, FileError> {
+        let (uid, gid) = match account {
+            Some(account) => (account.uid, account.gid),
+            None => (geteuid().as_raw(), getegid().as_raw()),
+        };
+        let found = fs::symlink_metadata(&path).ok();
+        let seen = match found.filter(|found| found.len() == 0 && is_owned_alone(found, uid, gid)) {
+            Some(found) => found,
+            None => {
+                let file = create(&path, OWN_MODE)?;
+                account.map_or(Ok(()), |account| account.own(&path))?;
+                file.metadata().at("inspect", &path)?
+            }
+        };
         Ok(ProgressFile { path, seen: Some(FileFingerprint::at(&seen)), freed: 0, read_to: 0 })
     }
 
@@ -149,7 +163,7 @@ mod tests {
 
     fn fresh() -> (tempfile::TempDir, ProgressFile) {
         let folder = tempfile::tempdir().unwrap();
-        let file = ProgressFile::create(folder.path().join("progress")).unwrap();
+        let file = ProgressFile::create(folder.path().join("progress"), None).unwrap();
         (folder, file)
     }
 

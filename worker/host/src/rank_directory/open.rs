@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::{EXECUTOR_LOG, IDENTITY, RankDirectory};
+use super::{BELL, EXECUTOR_LOG, IDENTITY, RankDirectory};
 use crate::files::{open_directory, path_within, remove_if_exists};
 
 pub(crate) const SOCKET: &str = "socket";
@@ -44,6 +44,8 @@ impl OpenRankDirectory {
         let take = |name| fs::rename(path_within(&from.0, name), path_within(&self.0, name));
         take(IDENTITY)?;
         take(SOCKET)?;
+        // Without it the executor is asked for no further processes; the job may have removed it.
+        let _ = take(BELL);
         // The job may have replaced it by anything.
         let log = fs::symlink_metadata(path_within(&from.0, EXECUTOR_LOG));
         if log.is_ok_and(|log| log.is_file() && log.len() == 0) {
@@ -80,11 +82,13 @@ mod tests {
         let listener = open.listen().unwrap();
         first.write_identity(&own()).unwrap();
         fs::write(first.executor_log(), "").unwrap();
+        first.create_bell().unwrap();
 
         let next = second.open().unwrap();
         next.take_executor(&open).unwrap();
         assert_eq!((first.identity().unwrap(), second.identity().unwrap().is_some()), (None, true));
         assert!(!first.executor_log().exists() && second.executor_log().exists());
+        assert!(!first.path().join(BELL).exists() && second.path().join(BELL).exists());
         assert!(first.open().unwrap().connect().is_err());
         second.open().unwrap().connect().unwrap();
         listener.accept().unwrap();
