@@ -138,6 +138,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cohabit-cli",
         &[
             "cohabit-types",
+            "cohabit-actor",
             "cohabit-transfer",
             "cohabit-client",
             "cohabit-console",

@@ -16,7 +16,6 @@ use tracing_subscriber::fmt::format::debug_fn;
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
 #[cfg(any(feature = "head", feature = "worker"))]
-use crate::startup_code;
 
 /// tarpc opens a span for each call, which costs a third of the throughput unless it is filtered out.
 const QUIET_LIBRARIES: &str = "tarpc=warn";
@@ -100,12 +99,11 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     })
 }
 
-/// Prints the line that says that the daemon works, and gives back the memory of what only its start needed.
+/// Prints the line that says that the daemon works, and gives back memory from now on.
 #[cfg(any(feature = "head", feature = "worker"))]
 pub(crate) async fn print_ready(line: &str) -> Result<(), CommandError> {
     output::print_text(line)?;
-    // A panic there has been told, and the daemon can do without.
-    let _ = tokio::task::spawn_blocking(startup_code::give_back).await;
+    tokio::spawn(cohabit_actor::keep_small());
     Ok(())
 }
 

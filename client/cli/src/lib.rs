@@ -26,8 +26,6 @@ mod render;
 mod script;
 mod share_file;
 mod slurm;
-#[cfg(any(feature = "head", feature = "worker"))]
-mod startup_code;
 mod sweep;
 mod token_expiry;
 mod values;

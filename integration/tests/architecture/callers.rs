@@ -9,7 +9,7 @@ const BY_SIGNATURE: [(&str, &str); 2] =
     [("Shutdown", "what Context::shutdown returns"), ("TellError", "the error of Address::tell")];
 
 /// The crates that use the actor runtime.
-const CALLERS: [&str; 2] = ["scheduler/head", "worker/daemon"];
+const CALLERS: [&str; 4] = ["scheduler/head", "worker/daemon", "worker/executor", "client/cli"];
 
 fn read(folder: &str) -> Crate {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|it| it.join("Cargo.lock").exists());

@@ -28,7 +28,7 @@ impl Usage {
 
 /// What a worker keeps of ranks, their checkpoints included.
 fn usage_of_worker(cluster: &Cluster) -> Usage {
-    let names = ["ranks", "checkpoints", "removed-ranks"].map(|name| format!("worker0/{name}"));
+    let names = ["ranks", "checkpoints", "removed-ranks", "spare"].map(|name| format!("worker0/{name}"));
     let usages = names.map(|name| Usage::of(&cluster.folder().join(name)));
     usages
         .into_iter()
@@ -54,6 +54,29 @@ fn ended_ranks_that_printed_nothing_leave_a_few_bytes_and_no_files() {
         assert_eq!(cluster.ok(&["logs", &format!("{job}.{member}")]), "");
     }
     assert_eq!(cluster.ok(&["logs", "-f", &format!("{job}.2")]), "");
+}
+
+#[test]
+fn the_next_rank_uses_the_directory_of_one_that_printed_nothing_and_nothing_in_it() {
+    let cluster = Cluster::start(&["host:1"]);
+    let script = "cat $COHABIT_PROGRESS; ls -A $COHABIT_CHECKPOINT_DIR; echo $COHABIT_JOB_ID; \
+         echo 1 >$COHABIT_PROGRESS";
+    let silent = cluster.ok(&["submit", "--array", "1-20", "--output", "quiet", "--", "true"]);
+    cluster.ok(&["wait", silent.trim()]);
+    let entries = |name: &str| fs::read_dir(cluster.folder().join(name)).unwrap().count();
+    // That of the last one stays as long as its executor waits.
+    until("their directories are spare ones", || {
+        entries("worker0/ranks") <= 1 && entries("worker0/spare") > 0
+    });
+    let before = entries("worker0/spare");
+    for number in [2, 3] {
+        assert_eq!(cluster.ok(&["run", "--", "sh", "-c", script]).trim(), number.to_string());
+    }
+    // Each has a directory for the rank, and one for checkpoints.
+    assert_eq!(entries("worker0/spare"), before - 4);
+    for (member, printed) in [("1.1", ""), ("1.20", ""), ("2", "2\n"), ("3", "3\n")] {
+        assert_eq!(cluster.ok(&["logs", member]), printed);
+    }
 }
 
 /// A cluster whose worker has this setting.

@@ -86,8 +86,8 @@ impl RankContext {
         RankDirectory::for_rank(&self.state.ranks(), start.rank)
     }
 
-    /// Everything that the executor of this rank, which runs as this account, needs. Creates the directory for
-    /// its checkpoints. Blocks.
+    /// Everything that the executor of this rank, which runs as this account, needs. Creates the directory
+    /// for its checkpoints. Blocks.
     ///
     /// # Errors
     /// When the rank cannot run as its user, or the directory cannot be created.

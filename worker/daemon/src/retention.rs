@@ -2,8 +2,8 @@
 //! that is too old, or too much together, the oldest first; and old checkpoints, and results in copies of
 //! code, of jobs without ranks here.
 //!
-//! Ranks come here when the head knows how they ended, a moment later. Everything on the disk is examined when
-//! the daemon starts, and then every hour.
+//! Ranks come here when the head knows how they ended, a moment later. Everything on the disk is examined
+//! when the daemon starts, and then every hour.
 //!
 //! Directories of ranks that left nothing are kept for other ranks, as many as an array of short jobs needs.
 //! Others are not removed while such an array makes more: some file systems make files slowly where many were
@@ -220,8 +220,8 @@ impl Retention {
         }
     }
 
-    /// Counts the output of these ranks. The directories of those without are kept for other ranks, or wait to
-    /// be removed.
+    /// Counts the output of these ranks. The directories of those without are kept for other ranks, or wait
+    /// to be removed.
     fn examine(&mut self, ranks: &[RankId]) {
         let has_output = |rank: &RankId| self.directory_of(*rank).log().exists();
         let (printed, silent): (Vec<RankId>, Vec<RankId>) = ranks.iter().partition(|rank| has_output(rank));
@@ -238,8 +238,8 @@ impl Retention {
         }
     }
 
-    /// Keeps directories for other ranks, after it is written down what became of them. Returns the ranks of the
-    /// others.
+    /// Keeps directories for other ranks, after it is written down what became of them. Returns the ranks
+    /// of the others.
     fn set_aside(&self, silent: impl Iterator<Item = RankId>) -> Vec<RankId> {
         let most = self.most_spare.min(self.most_empty());
         let room = most.saturating_sub(self.state.spare_directories());

@@ -1,16 +1,17 @@
-//! Directories of ended ranks that left nothing, kept for other ranks: an array of short jobs makes and removes
-//! no files then.
+//! Directories of ended ranks that left nothing, kept for other ranks: an array of short jobs makes and
+//! removes no files then.
 //!
-//! Each lies in `spare/` under a number of its own, with the directories of its attempt and its rank in it, and
-//! an empty directory for checkpoints beside it. A daemon that starts removes what an earlier one has left
-//! there.
+//! Each lies in `spare/` under a number of its own, with the directories of its attempt and its rank in it,
+//! and an empty directory for checkpoints beside it. A daemon that starts removes what an earlier one has
+//! left there.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_host::files::remove_directory;
-use cohabit_host::rank_directory::{FileOwner, RankDirectory};
+use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::spare_directory::FileOwner;
 use cohabit_types::RankId;
 
 /// The directories. A lock around it is held while directories of jobs and attempts are created or removed.
@@ -50,8 +51,8 @@ impl SpareDirectories {
         self.spare.len()
     }
 
-    /// Takes the directory of this rank, which the head knows to have ended, out of those of all ranks. False,
-    /// if another rank of its job has one, or if it holds what may be read later. Blocks.
+    /// Takes the directory of this rank, which the head knows to have ended, out of those of all ranks.
+    /// False, if another rank of its job has one, or if it holds what may be read later. Blocks.
     ///
     /// # Errors
     /// When it cannot be read or moved.

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use cohabit_actor::blocking;
 use cohabit_host::files::{FileContext, FileError, is_of_machine, remove_directory};
-use cohabit_host::rank_directory::{FileOwner, RankDirectory};
+use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::spare_directory::FileOwner;
 use cohabit_types::{ApplicationAccess, StartFailure, Time};
 use cohabit_worker_core::RankStart;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};

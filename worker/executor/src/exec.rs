@@ -6,6 +6,7 @@
 //! dropped.
 
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -87,12 +88,12 @@ struct PacedReader {
 }
 
 impl ExecBell {
-    /// Creates it in the directory of the first rank, with which it moves on.
+    /// The named pipe at this path, which moves on with the executor's other files.
     ///
     /// # Errors
-    /// When that fails.
-    pub(crate) fn create(rank: &RankDirectory) -> io::Result<ExecBell> {
-        pipe::OpenOptions::new().read_write(true).open_receiver(rank.create_bell()?).map(ExecBell)
+    /// When it cannot be opened.
+    pub(crate) fn at(path: PathBuf) -> io::Result<ExecBell> {
+        pipe::OpenOptions::new().read_write(true).open_receiver(path).map(ExecBell)
     }
 
     fn has_rung(&self) -> bool {

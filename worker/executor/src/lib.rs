@@ -51,7 +51,7 @@ use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_actor::blocking;
+use cohabit_actor::{blocking, give_back};
 use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
 use cohabit_host::clock::{self, now};
 use cohabit_host::files::FileError;
@@ -87,6 +87,9 @@ use watchdog::{Watchdog, under_watchdog};
 
 /// How many times, a second apart, writing the outcome is tried: a full disk may get free space again.
 const WRITE_ATTEMPTS: u32 = 600;
+
+/// An executor that has waited so long for a rank gives memory back.
+const IDLE_DELAY: Duration = Duration::from_secs(10);
 
 /// Commands that may be queued.
 const COMMANDS: usize = 64;
@@ -152,7 +155,7 @@ async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
             directory.write_identity(&identity)?;
             listener.set_nonblocking(true)?;
             own_listener = Some(Arc::new(UnixListener::from_std(listener)?));
-            own_bell = Some(ExecBell::create(&directory)?);
+            own_bell = Some(ExecBell::at(directory.create_bell()?)?);
         }
         let listener = own_listener.clone().ok_or(ExecutorError::NoSocket)?;
         let bell = own_bell.as_ref().ok_or(ExecutorError::NoSocket)?;
@@ -187,12 +190,17 @@ async fn next_assignment(
     assignments: &Assignments,
     listener: Option<&UnixListener>,
 ) -> Result<Option<Assignment>, ExecutorError> {
+    let mut is_small = false;
     loop {
         tokio::select! {
             assignment = assignments.next() => return Ok(assignment?),
             // A daemon that connects now is looking for the last rank, and finds its outcome in the
             // directory.
             Ok(_) = accept(listener) => {}
+            () = sleep(IDLE_DELAY), if !is_small => {
+                give_back();
+                is_small = true;
+            }
         }
     }
 }
@@ -366,18 +374,14 @@ async fn supervise(
     Ok(())
 }
 
-/// Removes what the rank has reported and what it was sent. Nobody reads that any more, it may be large, and the
-/// directory stays with the output. An empty file for progress stays for another rank.
+/// Removes what the rank has reported and what it was sent. Nobody reads that any more, it may be large,
+/// and the directory stays with the output. An empty file for progress stays for another rank.
 async fn remove_read(
     directory: &RankDirectory,
     feeding: Option<JoinHandle<()>>,
     typing: Option<JoinHandle<()>>,
 ) {
-    let progress = directory.progress();
-    let mut read = Vec::new();
-    if fs::symlink_metadata(&progress).is_ok_and(|found| found.len() > 0) {
-        read.push(progress);
-    }
+    let mut read = Vec::from_iter(directory.has_progress().then(|| directory.progress()));
     if let Some(feeding) = feeding {
         feeding.abort();
         read.extend([directory.input(), directory.input_end()]);

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
+use cohabit_actor::give_back;
 use cohabit_host::clock::{now, since_boot};
 use cohabit_host::process::{ProcessIdentity, descendants_of, send};
 use cohabit_types::Time;
@@ -142,6 +143,8 @@ struct Watch {
     executor: Pid,
     /// How the executor ended, once it has.
     exit: Option<ExitCode>,
+    /// Whether it has given back the memory of what only its start needed.
+    is_small: bool,
 }
 
 /// Watches until no process is left. All signals are blocked.
@@ -153,7 +156,7 @@ fn watch(kill_time: KillTime, pipe: OwnedFd, executor: Pid) -> ExitCode {
     if let Ok(nothing) = File::open("/dev/null") {
         let _ = dup2_stdin(nothing);
     }
-    let mut watch = Watch { kill_time, pipe, executor, exit: None };
+    let mut watch = Watch { kill_time, pipe, executor, exit: None, is_small: false };
     while !watch.has_ended() {
         watch.wait();
         if watch.kill_time.load().is_some_and(|at| at <= since_boot().into()) {
@@ -170,9 +173,11 @@ impl Watch {
             return sleep(ORPHAN_INTERVAL);
         }
         let timeout = PollTimeout::try_from(Duration::from(WATCHDOG_INTERVAL)).unwrap_or(PollTimeout::MAX);
-        let ended = poll(&mut [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)], timeout);
-        if ended.is_ok_and(|ends| ends > 0) {
-            self.await_executor();
+        match poll(&mut [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(1..) => self.await_executor(),
+            // It has nothing more to do than this.
+            Ok(_) if !std::mem::replace(&mut self.is_small, true) => give_back(),
+            Ok(_) | Err(_) => {}
         }
     }
 

@@ -9,9 +9,10 @@
 //!   outcome.json  how it ended, and as in the directory of a rank: input, terminal/, log/
 //! ```
 //!
-//! The daemon creates the directory with the first request, and rings the executor's bell: a named pipe, one of
-//! the executor's own files, which moves with it from rank to rank. The executor removes the directory, and
-//! that of each process. One of an earlier release has its bell in this directory, which it has created.
+//! The daemon creates the directory with the first request, and rings the executor's bell: a named pipe,
+//! one of the executor's own files, which moves with it from rank to rank. The executor removes the
+//! directory, and that of each process. One of an earlier release has its bell in this directory, which it
+//! has created.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -136,8 +136,8 @@ fn write_new(path: &Path, text: &[u8]) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// A file that is there already, to be written over, and its length. To make another one is much slower. `None`
-/// if it is not a file of this process alone, under this name alone.
+/// A file that is there already, to be written over, and its length. To make another one is much slower.
+/// `None` if it is not a file of this process alone, under this name alone.
 fn open_own(path: &Path) -> Option<(File, u64)> {
     let careful = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = OpenOptions::new().write(true).custom_flags(careful.bits()).open(path).ok()?;

@@ -11,6 +11,7 @@
 //! log, progress   what a rank prints, reports   client_removal  MPS clients, before they are killed
 //! account, cgroup identity and limits of a rank oom_detector    "CUDA out of memory" in a rank's output
 //! process, clock  /proc and the shared clock    files           files without surprises
+//! spare_directory what the next rank can use
 //! ```
 //!
 //! It makes no decisions (see `cohabit-worker-core`) and knows nothing about the head. To change a file or a
@@ -36,6 +37,7 @@ pub mod process;
 pub mod progress;
 pub mod rank_directory;
 pub mod records;
+pub mod spare_directory;
 pub mod state_lock;
 pub mod terminal;
 mod version;

@@ -25,7 +25,6 @@
 //! rank that a daemon does not know there is nothing to report.
 
 mod open;
-mod spare;
 
 use std::fs;
 use std::io;
@@ -44,7 +43,6 @@ use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 use crate::terminal::TerminalDirectory;
 pub use open::OpenRankDirectory;
 pub(crate) use open::SOCKET;
-pub use spare::FileOwner;
 
 pub(crate) const START: &str = "start.json";
 pub(crate) const IDENTITY: &str = "executor.json";
@@ -116,6 +114,12 @@ impl RankDirectory {
 
     pub fn executor_log(&self) -> PathBuf {
         self.0.join(EXECUTOR_LOG)
+    }
+
+    /// Whether its job has written to the file for progress.
+    #[must_use]
+    pub fn has_progress(&self) -> bool {
+        fs::symlink_metadata(self.progress()).is_ok_and(|found| found.len() > 0)
     }
 
     /// Creates the directory.
@@ -225,7 +229,7 @@ impl RankDirectory {
         self.0.join(ACKNOWLEDGED)
     }
 
-    fn start_file(&self) -> PathBuf {
+    pub(crate) fn start_file(&self) -> PathBuf {
         self.0.join(START)
     }
 
@@ -233,7 +237,7 @@ impl RankDirectory {
         self.0.join(IDENTITY)
     }
 
-    fn outcome_file(&self) -> PathBuf {
+    pub(crate) fn outcome_file(&self) -> PathBuf {
         self.0.join("outcome.json")
     }
 }

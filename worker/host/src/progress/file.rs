@@ -62,8 +62,8 @@ impl FileFingerprint {
 }
 
 impl ProgressFile {
-    /// Creates an empty file for the rank, which belongs to this account or else to this process. An empty one
-    /// that it already owns is used as it is.
+    /// Creates an empty file for the rank, which belongs to this account or else to this process. An empty
+    /// one that it already owns is used as it is.
     ///
     /// # Errors
     /// When it cannot be created.

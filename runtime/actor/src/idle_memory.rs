@@ -1,19 +1,53 @@
-//! Gives back the memory of code and constants that a daemon needs at its start only: about half of what an
-//! idle daemon takes.
+//! Gives back the memory that a daemon needed while it started or was busy, once it is quiet: code and
+//! constants, about half of what an idle daemon takes, and what was freed on its heap.
 
-#![expect(unsafe_code, reason = "see the note at the call")]
+#![expect(unsafe_code, reason = "see the notes at the calls")]
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use nix::sys::mman::{MmapAdvise, madvise};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// A daemon is quiet that has used less processor time than `QUIET` in an interval. One that does nothing but
+/// heartbeats uses 7 ms.
+const INTERVAL: Duration = Duration::from_secs(10);
+const QUIET: TimeVal = TimeVal::new(0, 20_000);
+
+/// Gives memory back now, and whenever the daemon has become quiet. Never ends.
+pub async fn keep_small() {
+    let (mut seen, mut is_due) = (processor_time(), true);
+    // A panic of this has been told, and the daemon can do without.
+    let _ = spawn_blocking(give_back).await;
+    loop {
+        sleep(INTERVAL).await;
+        let used = processor_time();
+        let is_quiet = used - seen < QUIET;
+        if is_due && is_quiet {
+            let _ = spawn_blocking(give_back).await;
+        }
+        (seen, is_due) = (used, !is_quiet);
+    }
+}
+
+/// The processor time of all threads; zero where the kernel does not tell.
+fn processor_time() -> TimeVal {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(TimeVal::zero(), |usage| usage.user_time() + usage.system_time())
+}
 
 /// Takes the pages of the program's code and constants out of this process. Those that it still needs come
 /// back, from the kernel's cache of the file, when it touches them. Without effect where the kernel does not
-/// tell what is mapped.
-pub(crate) fn give_back() {
+/// tell what is mapped. What was freed on the heap goes as well. Blocks for a millisecond or two.
+pub fn give_back() {
     advise_all(MmapAdvise::MADV_DONTNEED);
+    // SAFETY: it takes no pointer, and may be called at any time by any thread.
+    #[cfg(target_env = "gnu")]
+    let _ = unsafe { nix::libc::malloc_trim(0) };
 }
 
 /// Gives this advice for all code and constants of the program.
@@ -50,12 +84,16 @@ fn is_unchanged(mapping: &MemoryMap) -> bool {
 mod tests {
     use super::*;
 
+    /// Constants of a program of some size.
+    static CONSTANTS: [u8; 4 << 20] = [7; 4 << 20];
+
     fn resident() -> u64 {
         unchanged_mappings().iter().map(|it| it.extension.map["Rss"]).sum()
     }
 
     #[test]
     fn code_leaves_memory_and_the_process_goes_on() {
+        std::hint::black_box(&CONSTANTS);
         advise_all(MmapAdvise::MADV_POPULATE_READ);
         let before = resident();
         give_back();

@@ -1,5 +1,5 @@
-//! The directory of an ended rank that left nothing becomes the directory of another rank: to rename files is much
-//! quicker than to remove and to make them, above all where many were removed shortly before.
+//! The directory of an ended rank that left nothing becomes the directory of another rank: to rename files
+//! is much quicker than to remove and to make them, above all where many were removed shortly before.
 
 use std::fs;
 use std::io;
@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::{getegid, geteuid};
 
-use super::{ACKNOWLEDGED, RankDirectory, START};
 use crate::account::Account;
 use crate::files::is_owned_alone;
+use crate::rank_directory::RankDirectory;
 
 /// To whom the files of a rank belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl RankDirectory {
         let progress = self.progress();
         let known = [self.start_file(), self.acknowledged_file(), progress.clone()];
         let mut found = 0;
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(self.path())? {
             if !known.contains(&entry?.path()) {
                 return Ok(None);
             }
@@ -62,8 +62,8 @@ impl RankDirectory {
     pub fn recycle(&self) -> io::Result<Option<FileOwner>> {
         let Some(owner) = self.owner_of_nothing()? else { return Ok(None) };
         // First: a directory without it is never taken for that of a rank that was lost.
-        fs::rename(self.start_file(), self.0.join(START).with_extension("new"))?;
-        fs::rename(self.0.join(ACKNOWLEDGED), self.outcome_file().with_extension("new"))?;
+        fs::rename(self.start_file(), self.start_file().with_extension("new"))?;
+        fs::rename(self.acknowledged_file(), self.outcome_file().with_extension("new"))?;
         Ok(Some(owner))
     }
 }
