@@ -20,6 +20,7 @@ mod explain;
 mod hazards;
 mod job;
 mod options;
+mod order_outlooks;
 mod policy;
 mod promised_lane;
 mod promised_turns;

@@ -9,6 +9,7 @@ use super::OrderOptions;
 use super::draft::{Draft, Precedence, TurnOutcome};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::explain;
+use super::order_outlooks::OrderOutlooks;
 use super::promised_lane;
 use super::state::OrderState;
 use super::token_bucket::TokenBucket;
@@ -133,7 +134,6 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         self.state.prepare_outlooks();
         let GittinsOrder { placer, options, state, lane, drain, lane_starts, .. } = self;
         let mut draft = Draft::new(view, state, options, drain.has_more_than(0.0));
-        draft.tell_outlooks(placer);
         let mut users = state.waiting.turns(view);
         let mut done = BTreeSet::new();
         // What jobs of the lane are expected to need counts as spent, so that it does not start all at once.
@@ -228,7 +228,6 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         let GittinsOrder { placer, options, state, .. } = self;
         let free = FreeNodes::new(&view.nodes);
         let mut draft = Draft::new(view, state, options, false);
-        draft.tell_outlooks(placer);
         let mut offers = BTreeMap::new();
         let mut reasons: Vec<PendingReason> = Vec::new();
         for turn in state.waiting.queue.walk(state.waiting.turns(view)).starting_each() {
@@ -239,7 +238,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                     continue;
                 };
                 draft.tell_outlook(job, placer);
-                let place = || placer.place(pending, &job.profile, &free);
+                let place = || placer.place_among(pending, &job.profile, &free, &draft.outlooks);
                 let offer = offers.entry(turn.class).or_insert_with(place).as_ref();
                 let mut reason = explain_wait(member, offer.err(), reasons.len());
                 match offer.map(|proposal| (proposal, draft.holds_out(pending, proposal))) {
@@ -274,7 +273,8 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job, free)
+        let outlooks = OrderOutlooks::new(&self.state, view.now);
+        dry_run(&mut self.placer, view, job, free, &outlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -51,6 +51,8 @@ pub(super) struct OrderState {
     pub(super) stop_costs: StopCosts,
     /// What would be without sharing; kept only for placers that ask for it.
     pub(super) exclusive: Option<ExclusiveSchedule>,
+    /// Changes with all that [`OrderState::outlook`] depends on, except time.
+    pub(super) outlook_version: u64,
     /// When jobs are due by their virtual turns; kept only where that is promised.
     pub(super) promised: Option<PromisedTurns>,
     /// Where the last rotation ended.
@@ -69,6 +71,7 @@ impl OrderState {
             running: RunningJobs::default(),
             stop_costs: StopCosts::default(),
             exclusive,
+            outlook_version: 0,
             promised: (options.promise == WaitPromise::Turn)
                 .then(|| PromisedTurns::new(options.promise_factor)),
             last_entry: None,
@@ -78,6 +81,7 @@ impl OrderState {
 
     /// Updates everything by changes that happened until now.
     pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
+        self.outlook_version += 1;
         self.count_passes(view.now);
         placer.learn(view, changes);
         if placer.prepare(view) == ClusterChange::Changed {
@@ -374,6 +378,7 @@ impl OrderState {
 
     /// Prepares [`OrderState::outlook`] for the jobs that wait now.
     pub(super) fn prepare_outlooks(&mut self) {
+        self.outlook_version += 1;
         if let Some(exclusive) = &mut self.exclusive {
             exclusive.sum_waiting();
         }

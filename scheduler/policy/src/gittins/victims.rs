@@ -4,13 +4,13 @@
 //! Stopping the least urgent jobs wherever they are would scatter the newcomer over slow links. Whether the
 //! place is really good is left to the caller, who asks the placer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_fair_share::{Displacement, Line, Turns};
-use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
+use cohabit_types::{Demand, JobId, LinkBandwidths, NodeId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
-use crate::{FreeNodes, NodeView, RunningJob, View};
+use crate::{DeviceView, FreeNodes, NodeView, RunningJob, View};
 
 /// Places that are worth asking the placer about.
 pub(super) const MAX_PLACES: usize = 4;
@@ -66,6 +66,13 @@ pub(super) struct VictimSet {
     most_urgent: f64,
 }
 
+impl VictimSet {
+    /// Whether there is room without stopping any job.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
 impl<'v> Candidates<'v> {
     /// Lists the jobs that may be stopped, with the cost of each.
     pub(super) fn new<'r>(
@@ -74,8 +81,11 @@ impl<'v> Candidates<'v> {
         running: impl Iterator<Item = (&'r RunningEntry, f64)>,
         margin: f64,
     ) -> Candidates<'v> {
+        // Both are in the order of jobs.
+        let mut jobs = view.running.iter().peekable();
         let candidate = |(entry, cost): (&RunningEntry, f64)| {
-            let job = view.running.get(&entry.job.id)?;
+            while jobs.next_if(|(id, _)| **id < entry.job.id).is_some() {}
+            let (_, job) = jobs.next_if(|(id, _)| **id == entry.job.id)?;
             let (rank, devices, line) = (entry.rank.value, entry.job.devices(), entry.job.line);
             Some(Candidate { job, rank, devices, cost, line })
         };
@@ -84,11 +94,13 @@ impl<'v> Candidates<'v> {
             let priority = one.job.priority.cmp(&other.job.priority);
             priority.then(other.rank.total_cmp(&one.rank)).then(other.job.id.cmp(&one.job.id))
         });
-        let mut on_node = vec![Vec::new(); free.nodes().count()];
+        let positions: BTreeMap<NodeId, usize> =
+            free.nodes().enumerate().map(|(position, node)| (node.id, position)).collect();
+        let mut on_node = vec![Vec::new(); positions.len()];
         for (index, candidate) in all.iter().enumerate() {
             for part in &candidate.job.placement.parts {
-                if let Some(position) = free.position(part.node) {
-                    on_node[position].push(index);
+                if let Some(position) = positions.get(&part.node) {
+                    on_node[*position].push(index);
                 }
             }
         }
@@ -139,6 +151,10 @@ impl<'v> Candidates<'v> {
 
     /// Sets of jobs whose end makes room, the cheapest first.
     pub(super) fn sets(&self, newcomer: &Newcomer<'_>, soon: &FreeNodes<'_>) -> Vec<VictimSet> {
+        // Nothing is cheaper than to stop no job.
+        if newcomer.demand.nodes == 1 && has_places(newcomer.demand, soon) {
+            return vec![self.set(Vec::new()); MAX_PLACES];
+        }
         let mut sets = match newcomer.demand.devices() {
             1 if newcomer.demand.nodes == 1 && newcomer.demand.may_have_neighbors() => {
                 self.single_residents(newcomer)
@@ -230,7 +246,10 @@ impl<'v> Candidates<'v> {
     ) -> Option<VictimSet> {
         let demand = newcomer.demand;
         let fits = |node: &NodeView| node.roomy_devices(demand).is_some_and(|devices| devices >= need);
-        let mut node = node.clone();
+        if fits(node) {
+            return Some(self.set(Vec::new()));
+        }
+        let mut node = room_of(node);
         let mut displacement = newcomer.displacement();
         let mut chosen: Vec<usize> = Vec::new();
         for index in self.on_node[position].iter().copied() {
@@ -328,5 +347,47 @@ impl<'v> Candidates<'v> {
     pub(super) fn take(&mut self, set: &VictimSet) -> Vec<JobId> {
         self.taken.extend(set.members.iter().copied());
         set.members.iter().map(|index| self.all[*index].job.id).collect()
+    }
+}
+
+/// Whether a demand for one node fits so many nodes that it is worth asking about no other place.
+fn has_places(demand: &Demand, free: &FreeNodes<'_>) -> bool {
+    let fits = |node: &&NodeView| node.roomy_devices(demand).is_some_and(|count| count >= demand.devices());
+    free.nodes().filter(fits).take(MAX_PLACES).count() == MAX_PLACES
+}
+
+/// A node with all that decides what fits it, and without texts, residents and links, which cost most of a
+/// copy.
+fn room_of(node: &NodeView) -> NodeView {
+    let device = |device: &DeviceView| DeviceView {
+        id: device.id.clone(),
+        kind: device.kind,
+        model: String::new(),
+        free: device.free,
+        memory: device.memory,
+        memory_free: device.memory_free,
+        jobs: Vec::new(),
+        availability: device.availability,
+        sharing: device.sharing,
+        foreign_memory: device.foreign_memory,
+        peers: Vec::new(),
+    };
+    NodeView {
+        id: node.id,
+        ordinal: node.ordinal,
+        name: String::new(),
+        cpus: node.cpus,
+        cpus_free: node.cpus_free,
+        memory: node.memory,
+        memory_free: node.memory_free,
+        max_jobs: node.max_jobs,
+        jobs: node.jobs,
+        links: LinkBandwidths::default(),
+        owner: node.owner,
+        windows: node.windows.clone(),
+        fetches_code: node.fetches_code,
+        application_ports: node.application_ports,
+        changes_host_shares: node.changes_host_shares,
+        devices: node.devices.iter().map(device).collect(),
     }
 }

@@ -14,8 +14,10 @@ mod policy;
 mod resident_groups;
 mod sharing_filter;
 mod slowdown_guard;
+mod standings;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 
 pub(crate) use options::HybridOptions;
 pub(crate) use policy::Hybrid;
