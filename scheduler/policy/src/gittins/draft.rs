@@ -115,7 +115,7 @@ impl<'v, 's> Draft<'v, 's> {
     ) -> Draft<'v, 's> {
         let free = FreeNodes::new(&view.nodes);
         let mut soon = None;
-        for job in view.running.values().filter(|job| job.phase == RunPhase::Stopping) {
+        for job in state.running.stopping().filter_map(|job| view.running.get(&job)) {
             let soon = soon.get_or_insert_with(|| free.clone());
             soon.remove_resident(job.id, &job.demand, &job.placement);
         }

@@ -38,6 +38,6 @@ impl Outlooks for OrderOutlooks<'_> {
 /// The mean of the typical rests of running jobs, in seconds.
 fn usual_rest(state: &OrderState) -> f64 {
     let (count, sum) =
-        state.running.iter().fold((0.0, 0.0), |(count, sum), it| (count + 1.0, sum + it.rank.rest.typical));
+        state.running.typical_rests().fold((0.0, 0.0), |(count, sum), rest| (count + 1.0, sum + rest));
     if count > 0.0 { sum / count } else { 0.0 }
 }

@@ -82,7 +82,7 @@ impl<P: Placer> GittinsOrder<P> {
 
     fn fill_buckets(&mut self, view: &View) {
         let all: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
-        let in_lane = self.state.running.iter().filter(|entry| entry.in_lane);
+        let in_lane = self.state.running.in_lane();
         let held: f64 = in_lane.map(|entry| entry.job.devices()).sum();
         if let Some(exclusive) = &mut self.state.exclusive {
             exclusive.advance(view.now, all as u64);
@@ -94,13 +94,7 @@ impl<P: Placer> GittinsOrder<P> {
     /// Jobs that started in the lane stay in it.
     fn mark_lane(&mut self) {
         let state = &mut self.state;
-        self.lane_starts.retain(|job| match state.running.get_mut(*job) {
-            Some(entry) => {
-                entry.in_lane = true;
-                false
-            }
-            None => state.waiting.get(*job).is_some(),
-        });
+        self.lane_starts.retain(|job| !state.running.enter_lane(*job) && state.waiting.get(*job).is_some());
     }
 
     /// When to plan again even if nothing changes: ranks change as running jobs grow older, and those that

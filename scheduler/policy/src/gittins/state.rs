@@ -331,10 +331,10 @@ impl OrderState {
             self.waiting.insert(ordered, rank);
         }
         for job in view.running.values() {
-            let Some(entry) = self.running.get_mut(job.id) else { continue };
-            entry.job.set_profile(placer, &job.traits);
+            let Some(known) = self.running.job_mut(job.id) else { continue };
+            known.set_profile(placer, &job.traits);
             if let Some(promised) = &mut self.promised {
-                promised.revise(&entry.job);
+                promised.revise(known);
             }
         }
     }
@@ -354,9 +354,7 @@ impl OrderState {
 
     fn rank_running(&mut self, job: JobId, now: Time) {
         let rank = self.running.get(job).map(|entry| self.rank_of_running(entry, now));
-        if let (Some(rank), Some(entry)) = (rank, self.running.get_mut(job)) {
-            entry.rank = rank;
-        }
+        rank.into_iter().for_each(|rank| self.running.set_rank(job, rank));
     }
 
     fn rank_of_waiting(&self, job: &OrderedJob) -> JobRank {
@@ -407,7 +405,7 @@ impl OrderState {
 
     /// The device-seconds that running jobs of the lane are expected to need yet.
     pub(super) fn lane_commitment(&self) -> f64 {
-        let in_lane = self.running.iter().filter(|entry| entry.in_lane);
+        let in_lane = self.running.in_lane();
         in_lane.map(|entry| entry.job.devices() * entry.rank.rest.typical).sum()
     }
 

@@ -18,6 +18,8 @@ pub(super) const MAX_PLACES: usize = 4;
 /// A running job that may be stopped.
 #[derive(Debug, Clone, Copy)]
 struct Candidate<'v> {
+    id: JobId,
+    priority: i32,
     job: &'v RunningJob,
     rank: f64,
     devices: f64,
@@ -87,12 +89,12 @@ impl<'v> Candidates<'v> {
             while jobs.next_if(|(id, _)| **id < entry.job.id).is_some() {}
             let (_, job) = jobs.next_if(|(id, _)| **id == entry.job.id)?;
             let (rank, devices, line) = (entry.rank.value, entry.job.devices(), entry.job.line);
-            Some(Candidate { job, rank, devices, cost, line })
+            Some(Candidate { id: job.id, priority: job.priority, job, rank, devices, cost, line })
         };
         let mut all: Vec<Candidate<'v>> = running.filter_map(candidate).collect();
-        all.sort_by(|one, other| {
-            let priority = one.job.priority.cmp(&other.job.priority);
-            priority.then(other.rank.total_cmp(&one.rank)).then(other.job.id.cmp(&one.job.id))
+        all.sort_unstable_by(|one, other| {
+            let priority = one.priority.cmp(&other.priority);
+            priority.then(other.rank.total_cmp(&one.rank)).then(other.id.cmp(&one.id))
         });
         let positions: BTreeMap<NodeId, usize> =
             free.nodes().enumerate().map(|(position, node)| (node.id, position)).collect();
@@ -112,7 +114,7 @@ impl<'v> Candidates<'v> {
         // The first of those that are left has the lowest priority, and in it the largest rank.
         let first = (0..self.all.len()).find(|index| !self.taken.contains(index));
         first.map(|index| &self.all[index]).is_some_and(|it| {
-            it.job.priority < priority || it.job.priority == priority && it.rank > self.margin * rank
+            it.priority < priority || it.priority == priority && it.rank > self.margin * rank
         })
     }
 
@@ -125,7 +127,7 @@ impl<'v> Candidates<'v> {
     ) -> bool {
         let candidate = &self.all[index];
         let price = newcomer.rank + candidate.cost * newcomer.devices;
-        let (own, others) = (candidate.job.priority, newcomer.priority);
+        let (own, others) = (candidate.priority, newcomer.priority);
         let may_stop = |it: &Displacement<'_>| it.may_stop(candidate.line, candidate.job.holds);
         // Where users take turns, priorities order the jobs of one user.
         let is_comparable = displacement.is_none() || newcomer.line.party == candidate.line.party;
@@ -323,7 +325,7 @@ impl<'v> Candidates<'v> {
 
     /// Takes a job that may no longer be stopped; `false` if it was told to stop.
     pub(super) fn protect(&mut self, job: JobId) -> bool {
-        let index = self.all.iter().position(|candidate| candidate.job.id == job);
+        let index = self.all.iter().position(|candidate| candidate.id == job);
         index.is_none_or(|index| self.taken.insert(index))
     }
 
@@ -346,7 +348,7 @@ impl<'v> Candidates<'v> {
     /// Takes the jobs of a set, so that none is stopped twice.
     pub(super) fn take(&mut self, set: &VictimSet) -> Vec<JobId> {
         self.taken.extend(set.members.iter().copied());
-        set.members.iter().map(|index| self.all[*index].job.id).collect()
+        set.members.iter().map(|index| self.all[*index].id).collect()
     }
 }
 
