@@ -405,7 +405,7 @@ impl<'v, 's> Draft<'v, 's> {
     }
 
     fn candidates(&mut self) -> &mut Candidates<'v> {
-        let (view, state, options, free) = (self.view, self.state, self.options, &self.free);
+        let (view, state, options) = (self.view, self.state, self.options);
         self.candidates.get_or_insert_with(|| {
             let stoppable = state.running.iter().filter_map(|entry| {
                 if !entry.job.preemptible || entry.in_lane || entry.phase != RunPhase::Running {
@@ -416,7 +416,7 @@ impl<'v, 's> Draft<'v, 's> {
                 let ran = view.now.since(entry.started_at).as_secs_f64();
                 (ran >= protected).then_some((entry, cost))
             });
-            Candidates::new(view, free, stoppable, options.margin)
+            Candidates::new(view, stoppable, options.margin)
         })
     }
 

@@ -4,6 +4,7 @@
 //! Stopping the least urgent jobs wherever they are would scatter the newcomer over slow links. Whether the
 //! place is really good is left to the caller, who asks the placer.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_fair_share::{Displacement, Line, Turns};
@@ -29,12 +30,13 @@ struct Candidate<'v> {
     line: Line,
 }
 
-/// The running jobs that may be stopped, the least urgent first.
-#[derive(Debug, Clone)]
+/// The running jobs that may be stopped.
+#[derive(Debug)]
 pub(super) struct Candidates<'v> {
+    /// The least urgent first.
     all: Vec<Candidate<'v>>,
-    /// For each node the candidates on it, by index.
-    on_node: Vec<Vec<usize>>,
+    /// For each node the candidates on it, by index; found at the first question about nodes.
+    on_node: OnceCell<Vec<Vec<usize>>>,
     taken: BTreeSet<usize>,
     /// How much less urgent a job has to be, as a factor.
     margin: f64,
@@ -79,7 +81,6 @@ impl<'v> Candidates<'v> {
     /// Lists the jobs that may be stopped, with the cost of each.
     pub(super) fn new<'r>(
         view: &'v View,
-        free: &FreeNodes<'_>,
         running: impl Iterator<Item = (&'r RunningEntry, f64)>,
         margin: f64,
     ) -> Candidates<'v> {
@@ -96,17 +97,12 @@ impl<'v> Candidates<'v> {
             let priority = one.priority.cmp(&other.priority);
             priority.then(other.rank.total_cmp(&one.rank)).then(other.id.cmp(&one.id))
         });
-        let positions: BTreeMap<NodeId, usize> =
-            free.nodes().enumerate().map(|(position, node)| (node.id, position)).collect();
-        let mut on_node = vec![Vec::new(); positions.len()];
-        for (index, candidate) in all.iter().enumerate() {
-            for part in &candidate.job.placement.parts {
-                if let Some(position) = positions.get(&part.node) {
-                    on_node[*position].push(index);
-                }
-            }
-        }
-        Candidates { all, on_node, taken: BTreeSet::new(), margin: 1.0 + margin }
+        Candidates { all, on_node: OnceCell::new(), taken: BTreeSet::new(), margin: 1.0 + margin }
+    }
+
+    /// The candidates on a node, by index.
+    fn on_node(&self, position: usize, soon: &FreeNodes<'_>) -> &[usize] {
+        &self.on_node.get_or_init(|| list_on_nodes(&self.all, soon))[position]
     }
 
     /// Whether any job is less urgent by enough than a newcomer of this priority and rank.
@@ -202,7 +198,7 @@ impl<'v> Candidates<'v> {
             // The last node may need only a part of its devices.
             let missing = wanted - found;
             let set = match missing < each {
-                true => self.cheapest_on(soon.node(position), position, newcomer, missing).unwrap_or(set),
+                true => self.cheapest_on(soon, position, newcomer, missing).unwrap_or(set),
                 false => set,
             };
             members.extend(set.members);
@@ -228,9 +224,8 @@ impl<'v> Candidates<'v> {
         soon: &FreeNodes<'_>,
         need: u32,
     ) -> Vec<(usize, VictimSet)> {
-        let nodes = soon.nodes().enumerate();
-        let set = |(position, node)| Some((position, self.cheapest_on(node, position, newcomer, need)?));
-        let mut sets: Vec<(usize, VictimSet)> = nodes.filter_map(set).collect();
+        let set = |position| Some((position, self.cheapest_on(soon, position, newcomer, need)?));
+        let mut sets: Vec<(usize, VictimSet)> = (0..soon.untouched().len()).filter_map(set).collect();
         sets.sort_by(|(at, one), (other_at, other)| {
             let devices = one.devices.total_cmp(&other.devices);
             devices.then(other.most_urgent.total_cmp(&one.most_urgent)).then(at.cmp(other_at))
@@ -241,11 +236,12 @@ impl<'v> Candidates<'v> {
     /// The jobs on a node that have to stop so that `need` devices fit the newcomer there.
     fn cheapest_on(
         &self,
-        node: &NodeView,
+        soon: &FreeNodes<'_>,
         position: usize,
         newcomer: &Newcomer<'_>,
         need: u32,
     ) -> Option<VictimSet> {
+        let node = soon.node(position);
         let demand = newcomer.demand;
         let fits = |node: &NodeView| node.roomy_devices(demand).is_some_and(|devices| devices >= need);
         if fits(node) {
@@ -254,7 +250,7 @@ impl<'v> Candidates<'v> {
         let mut node = room_of(node);
         let mut displacement = newcomer.displacement();
         let mut chosen: Vec<usize> = Vec::new();
-        for index in self.on_node[position].iter().copied() {
+        for index in self.on_node(position, soon).iter().copied() {
             if fits(&node) {
                 break;
             }
@@ -350,6 +346,21 @@ impl<'v> Candidates<'v> {
         self.taken.extend(set.members.iter().copied());
         set.members.iter().map(|index| self.all[*index].id).collect()
     }
+}
+
+/// For each node the candidates on it, by index.
+fn list_on_nodes(all: &[Candidate<'_>], free: &FreeNodes<'_>) -> Vec<Vec<usize>> {
+    let positions: BTreeMap<NodeId, usize> =
+        free.nodes().enumerate().map(|(position, node)| (node.id, position)).collect();
+    let mut on_node = vec![Vec::new(); positions.len()];
+    for (index, candidate) in all.iter().enumerate() {
+        for part in &candidate.job.placement.parts {
+            if let Some(position) = positions.get(&part.node) {
+                on_node[*position].push(index);
+            }
+        }
+    }
+    on_node
 }
 
 /// Whether a demand for one node fits so many nodes that it is worth asking about no other place.
