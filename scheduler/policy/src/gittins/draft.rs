@@ -219,7 +219,8 @@ impl<'v, 's> Draft<'v, 's> {
         Some(SettledAnswer(offer.as_ref().ok().cloned()))
     }
 
-    /// Tells a placer that shares devices what is expected of the job whose turn it is, and how many wait behind it.
+    /// Tells a placer that shares devices what is expected of the job whose turn it is, and how many wait
+    /// behind it.
     pub(super) fn tell_outlook(&mut self, job: &OrderedJob, placer: &mut impl Placer) {
         self.count_tried(job);
         if let Some(outlook) = self.outlooks.of(job.id) {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{DeviceId, JobId, Slowdown};
+use cohabit_types::{DeviceId, JobId, NodeId, Slowdown};
 
 use crate::interference::{GpuKind, InternedMember, InternedSet};
 use crate::sharing::multi_stage::build_set;
@@ -57,12 +57,15 @@ pub(super) struct DeviceResidents {
 pub(super) struct ResidentGroups {
     numbers: BTreeMap<Arc<GroupKey>, usize>,
     kinds: Vec<(Arc<GroupKey>, Arc<GroupKind>)>,
-    devices: BTreeMap<DeviceId, KnownDevice>,
-    devices_of: BTreeMap<JobId, Vec<DeviceId>>,
+    devices: BTreeMap<DevicePlace, KnownDevice>,
+    devices_of: BTreeMap<JobId, Vec<DevicePlace>>,
     last: Question,
     /// How often jobs were learned of.
     learned: u64,
 }
+
+/// A device of a node. Devices of two nodes may have one id.
+pub(super) type DevicePlace = (NodeId, DeviceId);
 
 type GroupKey = (GpuKind, SharingMode, Vec<(Arc<InternedMember>, Option<Slowdown>)>);
 
@@ -87,7 +90,7 @@ struct Question {
 #[derive(Debug)]
 struct AskedDevice {
     index: usize,
-    id: DeviceId,
+    place: DevicePlace,
     sharing: SharingMode,
     jobs: Vec<JobId>,
 }
@@ -95,7 +98,7 @@ struct AskedDevice {
 impl AskedDevice {
     fn new(index: usize, device: &FreeDevice<'_>) -> AskedDevice {
         let view = device.view;
-        AskedDevice { index, id: view.id.clone(), sharing: view.sharing.mode, jobs: view.jobs.clone() }
+        AskedDevice { index, place: place_of(device), sharing: view.sharing.mode, jobs: view.jobs.clone() }
     }
 
     fn is(&self, index: usize, device: &FreeDevice<'_>) -> bool {
@@ -103,7 +106,8 @@ impl AskedDevice {
         self.index == index
             && self.jobs == view.jobs
             && self.sharing == view.sharing.mode
-            && self.id == view.id
+            && self.place.0 == device.node.id
+            && self.place.1 == view.id
     }
 }
 
@@ -176,8 +180,8 @@ impl ResidentGroups {
 
     /// The number of the group of a device, and its residents.
     fn look_at(&mut self, device: &FreeDevice<'_>, jobs: &mut Jobs) -> (usize, Arc<DeviceResidents>) {
-        let (id, sharing, all) = (&device.view.id, device.view.sharing.mode, &device.view.jobs);
-        let known = self.devices.get_mut(id).filter(|it| it.sharing == sharing && it.jobs == *all);
+        let (place, sharing, all) = (place_of(device), device.view.sharing.mode, &device.view.jobs);
+        let known = self.devices.get_mut(&place).filter(|it| it.sharing == sharing && it.jobs == *all);
         if let Some(known) = known {
             if known.learned != self.learned {
                 known.residents = Arc::new(DeviceResidents::new(known.residents.jobs.clone(), jobs));
@@ -195,13 +199,13 @@ impl ResidentGroups {
         let residents = Arc::new(DeviceResidents::new(present, jobs));
         for job in all {
             let devices = self.devices_of.entry(*job).or_default();
-            if !devices.contains(id) {
-                devices.push(id.clone());
+            if !devices.contains(&place) {
+                devices.push(place.clone());
             }
         }
         let (jobs, found) = (all.clone(), Arc::clone(&residents));
         let known = KnownDevice { sharing, jobs, group, residents, learned: self.learned };
-        self.devices.insert(id.clone(), known);
+        self.devices.insert(place, known);
         (group, found)
     }
 
@@ -224,6 +228,11 @@ impl DeviceResidents {
         let left = residents.iter().map(|job| jobs.ends_in(*job).map(|left| left.as_secs_f64())).collect();
         DeviceResidents { jobs: residents, left }
     }
+}
+
+/// Where a device is.
+pub(super) fn place_of(device: &FreeDevice<'_>) -> DevicePlace {
+    (device.node.id, device.view.id.clone())
 }
 
 impl ResidentGroup {

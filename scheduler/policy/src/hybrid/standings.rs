@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{DeviceId, JobId};
+use cohabit_types::JobId;
 
-use super::resident_groups::DeviceResidents;
+use super::resident_groups::{DevicePlace, DeviceResidents, place_of};
 use crate::interference::PredictionCache;
 use crate::placement::{JobOutlook, OutlookVersion, Outlooks};
 use crate::sharing::multi_stage::{ContentionDegree, DeviceTimeline, ResidentWork, find_work, run_stages};
@@ -30,7 +30,7 @@ pub(super) struct Standing {
 #[derive(Debug, Default)]
 pub(super) struct Standings {
     version: Option<OutlookVersion>,
-    by_device: BTreeMap<DeviceId, (Arc<DeviceResidents>, Arc<Standing>)>,
+    by_device: BTreeMap<DevicePlace, (Arc<DeviceResidents>, Arc<Standing>)>,
 }
 
 impl Standings {
@@ -52,7 +52,7 @@ impl Standings {
             (self.version, self.by_device) = (version, BTreeMap::new());
         }
         let is_known = |device: &FreeDevice<'_>, residents: &Arc<DeviceResidents>| {
-            self.by_device.get(&device.view.id).is_some_and(|(known, _)| Arc::ptr_eq(known, residents))
+            self.by_device.get(&place_of(device)).is_some_and(|(known, _)| Arc::ptr_eq(known, residents))
         };
         let new: Vec<&(FreeDevice<'_>, Arc<DeviceResidents>)> =
             devices.iter().filter(|(device, residents)| !is_known(device, residents)).collect();
@@ -66,10 +66,9 @@ impl Standings {
         for ((work, timeline), (device, residents)) in works.into_iter().zip(timelines).zip(new) {
             let expected = residents.jobs.iter().map(|job| what_is_late(*job, jobs)).collect();
             let standing = Standing { work, ends: timeline.ends().to_vec(), expected };
-            let id = device.view.id.clone();
-            self.by_device.insert(id, (Arc::clone(residents), Arc::new(standing)));
+            self.by_device.insert(place_of(device), (Arc::clone(residents), Arc::new(standing)));
         }
-        devices.iter().map(|(device, _)| Arc::clone(&self.by_device[&device.view.id].1)).collect()
+        devices.iter().map(|(device, _)| Arc::clone(&self.by_device[&place_of(device)].1)).collect()
     }
 }
 
