@@ -6,13 +6,17 @@
 //! companies that it never saw: the worst case. "Known" is one that it placed before, after one of the GPUs
 //! changed.
 //!
-//! In the second, two jobs share each GPU, half of all are preemptible, and between two plans a minute
-//! passes, one job ends and one arrives. Measured is learning of the changes and planning, as the head would
-//! do it.
+//! In the second, two or three jobs share each GPU, half of all are preemptible, and between two plans a
+//! minute passes, one job ends and one arrives. With gangs, every eighth job asks for two, four or eight
+//! whole GPUs. Measured is learning of the changes and planning, as the head would do it. The digest is that of all
+//! plans: two versions of a policy with one digest make the same plans.
+//!
+//! An argument leaves out the rows of the second table without this text, and the first table.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
 #![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,12 +46,23 @@ struct Load {
     residents: u64,
     share: Share,
     memory: Option<Bytes>,
+    gangs: Gangs,
+}
+
+/// Whether some jobs ask for several whole GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gangs {
+    None,
+    EveryEighth,
 }
 
 fn main() {
-    print_decisions();
-    println!();
-    print_plans();
+    let wanted = std::env::args().skip(1).find(|text| !text.starts_with('-'));
+    if wanted.is_none() {
+        print_decisions();
+        println!();
+    }
+    print_plans(&wanted.unwrap_or_default());
 }
 
 /// The first table.
@@ -55,7 +70,8 @@ fn print_decisions() {
     println!("| GPUs | configurations | predictor | newcomer | p50, ms | p99, ms | most, ms |");
     println!("|---|---|---|---|---|---|---|");
     for (devices, configurations) in [(64, 30), (512, 30), (512, 200)] {
-        let load = Load { devices, residents: 3, share: Share(250), memory: Some(Bytes(8 << 30)) };
+        let load =
+            Load { residents: 3, share: Share(250), memory: Some(Bytes(8 << 30)), ..Load::alone(devices) };
         for (predictor, pause) in [("law", Duration::ZERO), ("42 us a set", NETWORK)] {
             let new: Vec<Duration> =
                 (0..100).map(|seed| Bench::new(load, configurations, pause, seed).decide(0)).collect();
@@ -70,13 +86,29 @@ fn print_decisions() {
     }
 }
 
+/// GPUs, residents of each, jobs that wait, gangs.
+const ROWS: [(usize, u64, usize, Gangs); 6] = [
+    (32, 2, 1_000, Gangs::None),
+    (512, 2, 1_000, Gangs::None),
+    (512, 2, 10_000, Gangs::None),
+    (512, 3, 10_000, Gangs::None),
+    (512, 2, 10_000, Gangs::EveryEighth),
+    (512, 3, 10_000, Gangs::EveryEighth),
+];
+
 /// The second table.
-fn print_plans() {
-    println!("| GPUs | jobs waiting | configurations | first plan, ms | p50, ms | p99, ms | most, ms |");
-    println!("|---|---|---|---|---|---|---|");
-    for (devices, jobs) in [(32, 1_000), (512, 1_000), (512, 10_000)] {
-        for configurations in [30, 200] {
-            let load = Load { devices, residents: 2, share: Share(500), memory: None };
+fn print_plans(wanted: &str) {
+    println!(
+        "| what | jobs waiting | configurations | first plan, ms | p50, ms | p99, ms | most, ms | actions | \
+         digest |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (devices, residents, jobs, gangs) in ROWS {
+        let with = if gangs == Gangs::None { "" } else { ", gangs" };
+        let what = format!("{devices} GPUs, {residents} residents{with}");
+        for configurations in [30, 200].into_iter().filter(|_| what.contains(wanted)) {
+            let share = Share(1_000 / residents as u32);
+            let load = Load { residents, share, gangs, ..Load::alone(devices) };
             let mut bench = Bench::new(load, configurations, SHIPPED, 7);
             (0..jobs).for_each(|_| bench.arrive());
             let first = bench.plan().as_secs_f64() * 1e3;
@@ -84,11 +116,19 @@ fn print_plans() {
             let mut times: Vec<Duration> = (0..1_000).map(|_| bench.go_on()).collect();
             times.sort_unstable();
             let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| at_part(&times, part));
-            let waiting = bench.view.pending.len();
+            let (waiting, actions, digest) = (bench.view.pending.len(), bench.actions, bench.digest.finish());
             println!(
-                "| {devices} | {waiting} | {configurations} | {first:.1} | {p50:.2} | {p99:.2} | {most:.2} |"
+                "| {what} | {waiting} | {configurations} | {first:.1} | {p50:.2} | {p99:.2} | {most:.2} | \
+                 {actions} | {digest:016x} |"
             );
         }
+    }
+}
+
+impl Load {
+    /// So many GPUs, each with one job that takes it whole.
+    const fn alone(devices: usize) -> Load {
+        Load { devices, residents: 1, share: Share::WHOLE, memory: None, gangs: Gangs::None }
     }
 }
 
@@ -127,6 +167,9 @@ struct Bench {
     load: Load,
     configurations: usize,
     next: u64,
+    /// Actions of all plans, and their digest.
+    actions: usize,
+    digest: DefaultHasher,
 }
 
 impl Bench {
@@ -149,6 +192,8 @@ impl Bench {
             load,
             configurations,
             next: 1,
+            actions: 0,
+            digest: DefaultHasher::new(),
         };
         bench.view.nodes = (0..load.devices / DEVICES_ON_A_NODE).map(node).collect();
         for device in 0..load.devices {
@@ -207,7 +252,11 @@ impl Bench {
 
     fn arrive(&mut self) {
         let which = self.drawn(self.configurations);
-        let job = self.job(which);
+        let mut job = self.job(which);
+        if self.load.gangs == Gangs::EveryEighth && self.drawn(8) == 0 {
+            let gpus = GpuRequest::Whole([2, 4, 8][self.drawn(3)]);
+            job.demand = Demand { gpus, sharing: Sharing::Exclusive, gpu_memory: None, ..job.demand };
+        }
         self.changes.push(ViewChange::Pending(job));
     }
 
@@ -215,9 +264,11 @@ impl Bench {
         self.view.apply(&self.changes);
         let before = Instant::now();
         self.policy.learn(&self.view, &self.changes);
-        let Plan { actions, .. } = self.policy.plan(&self.view);
+        let Plan { actions, wake } = self.policy.plan(&self.view);
         let took = before.elapsed();
         self.changes.clear();
+        self.actions += actions.len();
+        format!("{actions:?} {wake:?}").hash(&mut self.digest);
         for action in actions {
             match action {
                 Action::Place { job, placement, .. } => {

@@ -12,7 +12,7 @@ use super::queue_state::{Entry, QueueState};
 use super::round::{JobDecision, Round, Rules};
 use super::{ASrptOptions, explain};
 use crate::interference::InterferenceContext;
-use crate::placement::dry_run;
+use crate::placement::{NoOutlooks, dry_run};
 use crate::queue::pending_reasons::explain_wait;
 use crate::queue::virtual_srpt_machine::VirtualJob;
 use crate::{
@@ -143,7 +143,7 @@ impl<P: Placer> Policy for ASrpt<P> {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job, free)
+        dry_run(&mut self.placer, view, job, free, &NoOutlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

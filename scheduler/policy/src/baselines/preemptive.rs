@@ -15,7 +15,7 @@ use super::Urgency;
 use super::attained_service::{AttainedService, RunningAttempt};
 use super::victims::{PreemptionCandidate, UrgencyRank, Victims, rank};
 use crate::interference::InterferenceContext;
-use crate::placement::dry_run;
+use crate::placement::{NoOutlooks, dry_run};
 use crate::queue::PriorityKey;
 use crate::queue::QueuedJob;
 use crate::queue::fit_tracker::fits;
@@ -317,7 +317,7 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job, free)
+        dry_run(&mut self.placer, view, job, free, &NoOutlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

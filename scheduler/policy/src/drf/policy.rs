@@ -11,7 +11,7 @@ use super::dominant_share::DominantShare;
 use super::fair_turns::FairTurns;
 use super::user_holdings::UserHoldings;
 use crate::interference::InterferenceContext;
-use crate::placement::dry_run;
+use crate::placement::{NoOutlooks, dry_run};
 use crate::queue::fit_tracker::fits;
 use crate::queue::pending_reasons::list_pending_reasons;
 use crate::sharing::{FirstFitSharing, SharedPlacer};
@@ -136,7 +136,7 @@ impl Policy for Drf {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job, free)
+        dry_run(&mut self.placer, view, job, free, &NoOutlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

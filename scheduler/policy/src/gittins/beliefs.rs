@@ -7,7 +7,7 @@ use cohabit_types::Time;
 
 use super::bins::{self, BINS};
 use super::contexts::{Contexts, JobContexts, JobKind};
-use super::estimates::{self, EstimateOrigin, EstimatedWork};
+use super::estimates::{self, EstimateOrigin, EstimateRecords, EstimatedWork};
 use super::hazards::{Hazards, Rest};
 
 /// The beliefs about all jobs.
@@ -73,25 +73,24 @@ impl Beliefs {
         age: f64,
         limit: f64,
     ) -> Rest {
-        let hazards = self.hazards(job);
-        match self.trusted(job, estimated) {
+        let contexts = self.contexts.of_job(job);
+        let hazards = Hazards::of(contexts.iter().flatten().map(|context| &context.counts));
+        let records = contexts.iter().flatten().map(|context| &context.estimates);
+        match trusted(estimated, records) {
             Some((estimate, trust)) => hazards.believing(estimate.seconds, trust).rest(age, limit),
             None => hazards.rest(age, limit),
         }
     }
 
-    /// An estimate that is believed, and how far.
-    fn trusted(&self, job: &JobContexts, estimated: Option<EstimatedWork>) -> Option<(EstimatedWork, f64)> {
-        let estimate = estimated?;
-        Some((estimate, estimates::trust(estimate.source, self.contexts.estimates(job))?))
-    }
-
+    #[cfg(test)]
     pub(super) fn hazards(&self, job: &JobContexts) -> Hazards {
         Hazards::of(self.contexts.counts(job))
     }
 
     pub(super) fn evidence(&self, job: &JobContexts, estimated: Option<EstimatedWork>) -> Evidence {
-        if let Some((estimate, trust)) = self.trusted(job, estimated) {
+        let contexts = self.contexts.of_job(job);
+        let records = contexts.iter().flatten().map(|context| &context.estimates);
+        if let Some((estimate, trust)) = trusted(estimated, records) {
             return Evidence::Estimate(estimate.source, trust);
         }
         match self.contexts.ended(job) {
@@ -109,4 +108,13 @@ impl Beliefs {
     ) -> impl Iterator<Item = &'b super::counts::BinCounts> {
         self.contexts.counts(job)
     }
+}
+
+/// An estimate that is believed, and how far, by the records of the contexts of its job, the widest first.
+fn trusted<'r>(
+    estimated: Option<EstimatedWork>,
+    records: impl Iterator<Item = &'r EstimateRecords>,
+) -> Option<(EstimatedWork, f64)> {
+    let estimate = estimated?;
+    Some((estimate, estimates::trust(estimate.source, records)?))
 }

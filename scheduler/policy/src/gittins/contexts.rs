@@ -72,9 +72,9 @@ pub(super) struct Contexts {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Context {
-    counts: BinCounts,
-    estimates: EstimateRecords,
+pub(super) struct Context {
+    pub(super) counts: BinCounts,
+    pub(super) estimates: EstimateRecords,
     /// Ended jobs that were counted.
     ended: u64,
     /// Live jobs that belong to it.
@@ -266,18 +266,14 @@ impl Contexts {
         }
     }
 
-    /// The counts of a job's contexts, the widest first.
+    /// The contexts of a job, the widest first.
+    pub(super) fn of_job(&self, job: &JobContexts) -> [Option<&Context>; DEPTH] {
+        job.0.map(|id| self.contexts.get(&id))
+    }
+
+    #[cfg(test)]
     pub(super) fn counts<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c BinCounts> {
-        self.of_job(job).map(|context| &context.counts)
-    }
-
-    /// The records of estimates of a job's contexts, the widest first.
-    pub(super) fn estimates<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c EstimateRecords> {
-        self.of_job(job).map(|context| &context.estimates)
-    }
-
-    fn of_job<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c Context> {
-        job.0.iter().filter_map(|id| self.contexts.get(id))
+        self.of_job(job).into_iter().flatten().map(|context| &context.counts)
     }
 
     /// How many ended jobs of its kind are known, how many of its group, and how many at all.

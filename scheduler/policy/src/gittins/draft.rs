@@ -10,6 +10,7 @@ use cohabit_types::{Bytes, Demand, Placement, RankPlacement, Share, Span, Spread
 
 use super::explain;
 use super::job::OrderedJob;
+use super::order_outlooks::OrderOutlooks;
 use super::releases::Releases;
 use super::running::RunningEntry;
 use super::state::OrderState;
@@ -17,6 +18,7 @@ use super::victims::{Candidates, Newcomer, VictimSet};
 use super::waiting::EntryId;
 use super::{OrderOptions, beliefs::Evidence};
 use crate::mapping::Toggle;
+use crate::placement::Outlooks;
 use crate::queue::fit_tracker::fits;
 use crate::queue::unplaceable::UnplaceableDemands;
 use crate::{
@@ -41,8 +43,7 @@ pub(super) struct Draft<'v, 's> {
     /// Jobs that wait for devices and were not tried yet.
     backlog: usize,
     devices: usize,
-    /// The mean rest of running jobs, in seconds.
-    usual_rest: f64,
+    pub(super) outlooks: OrderOutlooks<'s>,
     /// What is free once the jobs that were told to stop have ended; `None` if none was.
     soon: Option<FreeNodes<'v>>,
     /// Made when the first job does not fit.
@@ -65,6 +66,10 @@ struct HeldOffer {
     entry: EntryId,
     proposal: Proposal,
 }
+
+/// The place in what is free if no job is stopped, if there is one.
+#[derive(Debug, Clone)]
+struct SettledAnswer(Option<Proposal>);
 
 /// Why a job does not start although it fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,7 +115,7 @@ impl<'v, 's> Draft<'v, 's> {
     ) -> Draft<'v, 's> {
         let free = FreeNodes::new(&view.nodes);
         let mut soon = None;
-        for job in view.running.values().filter(|job| job.phase == RunPhase::Stopping) {
+        for job in state.running.stopping().filter_map(|job| view.running.get(&job)) {
             let soon = soon.get_or_insert_with(|| free.clone());
             soon.remove_resident(job.id, &job.demand, &job.placement);
         }
@@ -122,7 +127,7 @@ impl<'v, 's> Draft<'v, 's> {
             releases: Releases::default(),
             backlog: state.waiting.with_devices(),
             devices: view.nodes.iter().map(|node| node.devices.len()).sum(),
-            usual_rest: usual_rest(state),
+            outlooks: OrderOutlooks::new(state, view.now),
             soon,
             candidates: None,
             without_room: UnplaceableDemands::default(),
@@ -157,6 +162,7 @@ impl<'v, 's> Draft<'v, 's> {
             }
             None => self.ask_for_place(pending, job, placer),
         };
+        let asked = self.settled(offer.as_ref(), placer);
         let is_refused_by_neighbors = matches!(offer, Some(Err(Shortage::Slowdown { .. })));
         let mut until = None;
         if let Some(Ok(proposal)) = offer {
@@ -169,7 +175,7 @@ impl<'v, 's> Draft<'v, 's> {
         }
         if is_first_of_entry
             && (self.keep_room_soon(pending, job, precedence, placer)
-                || self.preempt(pending, job, precedence, turns, placer))
+                || self.preempt(pending, job, precedence, turns, asked, placer))
         {
             self.held = None;
             return TurnOutcome::KeepsRoom;
@@ -198,25 +204,26 @@ impl<'v, 's> Draft<'v, 's> {
         placer: &mut impl Placer,
     ) -> Option<Result<Proposal, Shortage>> {
         self.tell_outlook(job, placer);
-        fits(&job.demand, &self.free).then(|| placer.place(pending, &job.profile, &self.free))
+        fits(&job.demand, &self.free)
+            .then(|| placer.place_among(pending, &job.profile, &self.free, &self.outlooks))
     }
 
-    /// Tells a placer that shares devices what is expected of all jobs.
-    pub(super) fn tell_outlooks(&self, placer: &mut impl Placer) {
-        for entry in self.state.running.iter().filter(|_| self.state.exclusive.is_some()) {
-            let (age, rest) = (entry.age(self.view.now), entry.rank.rest);
-            let outlook = self.state.outlook(&entry.job, age, rest, self.usual_rest, self.view.now);
-            outlook.into_iter().for_each(|outlook| placer.expect(entry.job.id, outlook));
-        }
+    /// The answer to a question about what is free, if it is also that about what will be free soon: then
+    /// nothing is gained by asking again.
+    fn settled(
+        &self,
+        offer: Option<&Result<Proposal, Shortage>>,
+        placer: &impl Placer,
+    ) -> Option<SettledAnswer> {
+        let offer = offer.filter(|_| self.soon.is_none() && placer.is_settled())?;
+        Some(SettledAnswer(offer.as_ref().ok().cloned()))
     }
 
-    /// Tells it what is expected of the job whose turn it is, and how many wait behind it.
+    /// Tells a placer that shares devices what is expected of the job whose turn it is, and how many wait
+    /// behind it.
     pub(super) fn tell_outlook(&mut self, job: &OrderedJob, placer: &mut impl Placer) {
         self.count_tried(job);
-        let rest = self.state.waiting.entry_of(job.id).map(|entry| entry.rank.rest);
-        let outlook =
-            rest.and_then(|rest| self.state.outlook(job, job.worked(), rest, self.usual_rest, self.view.now));
-        if let Some(outlook) = outlook {
+        if let Some(outlook) = self.outlooks.of(job.id) {
             placer.set_backlog(self.backlog as f64 / self.devices.max(1) as f64);
             placer.expect(job.id, outlook);
         }
@@ -304,7 +311,9 @@ impl<'v, 's> Draft<'v, 's> {
         if !fits(&job.demand, soon) {
             return false;
         }
-        let Ok(proposal) = placer.place(pending, &job.profile, soon) else { return false };
+        let Ok(proposal) = placer.place_among(pending, &job.profile, soon, &self.outlooks) else {
+            return false;
+        };
         if proposal.slowdown > precedence.worst_slowdown(self.options) {
             return false;
         }
@@ -326,6 +335,7 @@ impl<'v, 's> Draft<'v, 's> {
         job: &OrderedJob,
         precedence: Precedence,
         turns: Option<&Turns>,
+        mut without_stops: Option<SettledAnswer>,
         placer: &mut impl Placer,
     ) -> bool {
         if self.options.preempt == Toggle::Off || !self.free.could_hold_when_empty(&job.demand) {
@@ -342,9 +352,15 @@ impl<'v, 's> Draft<'v, 's> {
         let Some(candidates) = &self.candidates else { return false };
         for set in candidates.sets(&newcomer, &soon) {
             let without = candidates.without(&set, &soon);
-            let place = placer.place(pending, &job.profile, &without);
+            let place = match without_stops.as_ref().filter(|_| set.is_empty()) {
+                Some(SettledAnswer(place)) => place.clone(),
+                None => placer.place_among(pending, &job.profile, &without, &self.outlooks).ok(),
+            };
+            if set.is_empty() && placer.is_settled() {
+                without_stops = Some(SettledAnswer(place.clone()));
+            }
             let worst = precedence.worst_slowdown(self.options);
-            let good = place.ok().filter(|proposal| proposal.slowdown <= worst);
+            let good = place.filter(|proposal| proposal.slowdown <= worst);
             if let Some(proposal) = good {
                 self.soon = Some(without);
                 self.stop(&set, job, precedence);
@@ -368,7 +384,8 @@ impl<'v, 's> Draft<'v, 's> {
     ) -> bool {
         let Some(candidates) = &self.candidates else { return false };
         let all = candidates.yielding(newcomer);
-        let Ok(proposal) = placer.place(pending, &job.profile, &candidates.without(&all, soon)) else {
+        let without = candidates.without(&all, soon);
+        let Ok(proposal) = placer.place_among(pending, &job.profile, &without, &self.outlooks) else {
             return false;
         };
         let set = candidates.in_the_way(&all, &job.demand, &proposal.placement, soon);
@@ -389,16 +406,18 @@ impl<'v, 's> Draft<'v, 's> {
     }
 
     fn candidates(&mut self) -> &mut Candidates<'v> {
-        let (view, state, options, free) = (self.view, self.state, self.options, &self.free);
+        let (view, state, options) = (self.view, self.state, self.options);
         self.candidates.get_or_insert_with(|| {
             let stoppable = state.running.iter().filter_map(|entry| {
+                if !entry.job.preemptible || entry.in_lane || entry.phase != RunPhase::Running {
+                    return None;
+                }
                 let cost = state.stop_costs.of(entry.job.contexts.kind());
                 let protected = options.quantum.as_secs_f64().max(options.stop_ratio * cost);
                 let ran = view.now.since(entry.started_at).as_secs_f64();
-                let may = entry.job.preemptible && !entry.in_lane && entry.phase == RunPhase::Running;
-                (may && ran >= protected).then_some((entry, cost))
+                (ran >= protected).then_some((entry, cost))
             });
-            Candidates::new(view, free, stoppable, options.margin)
+            Candidates::new(view, stoppable, options.margin)
         })
     }
 
@@ -539,13 +558,6 @@ fn devices_for(job: &OrderedJob, node: &NodeView, count: u32) -> Placement {
 /// What a job needs without cores and memory, which others may have.
 const fn devices_only(job: &OrderedJob) -> Demand {
     Demand { cpus: 0, memory: Bytes::ZERO, ..job.demand }
-}
-
-/// The mean of the typical rests of running jobs, in seconds.
-fn usual_rest(state: &OrderState) -> f64 {
-    let (count, sum) =
-        state.running.iter().fold((0.0, 0.0), |(count, sum), it| (count + 1.0, sum + it.rank.rest.typical));
-    if count > 0.0 { sum / count } else { 0.0 }
 }
 
 fn has_free_devices(free: &FreeNodes<'_>) -> bool {

@@ -6,7 +6,6 @@
 //! hindsight, and an expectation until then.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
 use cohabit_types::{JobId, Span, Time};
 
@@ -22,7 +21,8 @@ const MAX_AHEAD: usize = 512;
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExclusiveSchedule {
     jobs: BTreeMap<JobId, ExclusiveJob>,
-    waiting: BTreeSet<(PriorityKey, JobId)>,
+    /// In order, with what each needs.
+    waiting: BTreeMap<(PriorityKey, JobId), u64>,
     /// Jobs that run and whose work is known, by their end.
     ends: BTreeSet<(Time, JobId)>,
     /// Thousandths of devices.
@@ -34,8 +34,8 @@ pub(super) struct ExclusiveSchedule {
 /// How much waits before a job, in thousandths of devices.
 #[derive(Debug, Clone, Default)]
 struct AheadInQueue {
-    /// Before each of the first jobs.
-    first: BTreeMap<JobId, u64>,
+    /// Before each of the first jobs, in their order.
+    first: Vec<((PriorityKey, JobId), u64)>,
     /// Before all others: what the first ones need.
     others: u64,
 }
@@ -70,23 +70,25 @@ impl ExclusiveSchedule {
     /// Starts what fits, in order.
     fn start_waiting(&mut self, at: Time) {
         let mut passed = 0;
-        let mut after = Bound::Unbounded;
-        while self.free > 0 && passed < MAX_AHEAD {
-            let Some((key, job)) = self.waiting.range((after, Bound::Unbounded)).next().copied() else {
-                return;
-            };
-            after = Bound::Excluded((key, job));
-            let Some(found) = self.jobs.get_mut(&job) else { continue };
-            if found.milli as i64 > self.free {
+        let mut starting = Vec::new();
+        for ((key, job), milli) in &self.waiting {
+            if self.free <= 0 || passed >= MAX_AHEAD {
+                break;
+            }
+            if *milli as i64 > self.free {
                 passed += 1;
                 continue;
             }
-            self.free -= found.milli as i64;
+            self.free -= *milli as i64;
+            starting.push((*key, *job));
+        }
+        for (key, job) in starting {
+            self.waiting.remove(&(key, job));
+            let Some(found) = self.jobs.get_mut(&job) else { continue };
             found.started_at = Some(at);
             if let Some(work) = found.work {
                 self.ends.insert((at + Span::from_secs_f64(work), job));
             }
-            self.waiting.remove(&(key, job));
         }
     }
 
@@ -96,9 +98,9 @@ impl ExclusiveSchedule {
             return;
         }
         self.jobs.insert(job, ExclusiveJob { key, milli, work: None, started_at: None });
-        self.waiting.insert((key, job));
+        self.waiting.insert((key, job), milli);
         if self.waiting.len() > MAX_WAITING
-            && let Some((_, forgotten)) = self.waiting.pop_last()
+            && let Some(((_, forgotten), _)) = self.waiting.pop_last()
         {
             self.jobs.remove(&forgotten);
         }
@@ -135,9 +137,9 @@ impl ExclusiveSchedule {
     /// Sums up what waits before each job, for [`ExclusiveSchedule::ends_in`].
     pub(super) fn sum_waiting(&mut self) {
         let mut ahead = AheadInQueue::default();
-        for (_, job) in self.waiting.iter().take(MAX_AHEAD) {
-            ahead.first.insert(*job, ahead.others);
-            ahead.others += self.jobs.get(job).map_or(0, |it| it.milli);
+        for (place, milli) in self.waiting.iter().take(MAX_AHEAD) {
+            ahead.first.push((*place, ahead.others));
+            ahead.others += milli;
         }
         self.ahead = ahead;
     }
@@ -150,7 +152,8 @@ impl ExclusiveSchedule {
         if let Some(at) = found.started_at {
             return Some((work - now.since(at).as_secs_f64()).max(0.0));
         }
-        let ahead = self.ahead.first.get(&job).copied().unwrap_or(self.ahead.others);
+        let place = self.ahead.first.binary_search_by_key(&(found.key, job), |(place, _)| *place);
+        let ahead = place.map_or(self.ahead.others, |place| self.ahead.first[place].1);
         let wait = (ahead + found.milli) as f64 / self.all.max(1) as f64 * usual_rest;
         Some(wait + work)
     }

@@ -4,7 +4,8 @@
 //!
 //! Start with `policy.rs`, which makes a plan; `draft.rs` finds room for one job and `victims.rs` chooses
 //! who is stopped. `state.rs` keeps the jobs: `waiting.rs` and `running.rs` in order, `beliefs.rs` what is
-//! known of their work time (`contexts.rs`, `counts.rs`, `hazards.rs`, `bins.rs`, `estimates.rs`). With
+//! known of their work time (`contexts.rs`, `counts.rs`, `hazards.rs`, `bins.rs`, `estimates.rs`).
+//! `order_outlooks.rs` tells a placer what is expected of jobs. With
 //! `promise=turn`, `promised_turns.rs` says when each job is due and `promised_lane.rs` serves those that
 //! are. The README in this directory lists the properties that are wanted and where each is tested. Devices
 //! are chosen by a [`crate::Placer`].
@@ -20,6 +21,7 @@ mod explain;
 mod hazards;
 mod job;
 mod options;
+mod order_outlooks;
 mod policy;
 mod promised_lane;
 mod promised_turns;

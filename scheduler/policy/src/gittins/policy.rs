@@ -9,6 +9,7 @@ use super::OrderOptions;
 use super::draft::{Draft, Precedence, TurnOutcome};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::explain;
+use super::order_outlooks::OrderOutlooks;
 use super::promised_lane;
 use super::state::OrderState;
 use super::token_bucket::TokenBucket;
@@ -81,7 +82,7 @@ impl<P: Placer> GittinsOrder<P> {
 
     fn fill_buckets(&mut self, view: &View) {
         let all: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
-        let in_lane = self.state.running.iter().filter(|entry| entry.in_lane);
+        let in_lane = self.state.running.in_lane();
         let held: f64 = in_lane.map(|entry| entry.job.devices()).sum();
         if let Some(exclusive) = &mut self.state.exclusive {
             exclusive.advance(view.now, all as u64);
@@ -93,13 +94,7 @@ impl<P: Placer> GittinsOrder<P> {
     /// Jobs that started in the lane stay in it.
     fn mark_lane(&mut self) {
         let state = &mut self.state;
-        self.lane_starts.retain(|job| match state.running.get_mut(*job) {
-            Some(entry) => {
-                entry.in_lane = true;
-                false
-            }
-            None => state.waiting.get(*job).is_some(),
-        });
+        self.lane_starts.retain(|job| !state.running.enter_lane(*job) && state.waiting.get(*job).is_some());
     }
 
     /// When to plan again even if nothing changes: ranks change as running jobs grow older, and those that
@@ -133,7 +128,6 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         self.state.prepare_outlooks();
         let GittinsOrder { placer, options, state, lane, drain, lane_starts, .. } = self;
         let mut draft = Draft::new(view, state, options, drain.has_more_than(0.0));
-        draft.tell_outlooks(placer);
         let mut users = state.waiting.turns(view);
         let mut done = BTreeSet::new();
         // What jobs of the lane are expected to need counts as spent, so that it does not start all at once.
@@ -228,7 +222,6 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         let GittinsOrder { placer, options, state, .. } = self;
         let free = FreeNodes::new(&view.nodes);
         let mut draft = Draft::new(view, state, options, false);
-        draft.tell_outlooks(placer);
         let mut offers = BTreeMap::new();
         let mut reasons: Vec<PendingReason> = Vec::new();
         for turn in state.waiting.queue.walk(state.waiting.turns(view)).starting_each() {
@@ -239,7 +232,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                     continue;
                 };
                 draft.tell_outlook(job, placer);
-                let place = || placer.place(pending, &job.profile, &free);
+                let place = || placer.place_among(pending, &job.profile, &free, &draft.outlooks);
                 let offer = offers.entry(turn.class).or_insert_with(place).as_ref();
                 let mut reason = explain_wait(member, offer.err(), reasons.len());
                 match offer.map(|proposal| (proposal, draft.holds_out(pending, proposal))) {
@@ -274,7 +267,8 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job, free)
+        let outlooks = OrderOutlooks::new(&self.state, view.now);
+        dry_run(&mut self.placer, view, job, free, &outlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -40,7 +40,7 @@ pub(super) fn fill(
     let mut turns = LaneTurns::default();
     let Some(promised) = &state.promised else { return turns };
     let size = lane_milli(promised.devices_milli(), lane);
-    let members = state.running.iter().filter(|entry| entry.in_lane);
+    let members = state.running.in_lane();
     let mut used: u64 = members.map(|entry| held_milli(&entry.job)).sum();
     let mut without_nodes = UnplaceableDemands::default();
     for (due_at, id) in promised.overdue(view.now) {

@@ -29,6 +29,12 @@ pub(super) struct RunningJobs {
     /// When each job passes the end of its bin.
     crossings: BTreeSet<(Time, JobId)>,
     crossing_of: BTreeMap<JobId, Time>,
+    /// The typical rest of each, in seconds. These three are apart because every plan goes through them all.
+    typical_rests: BTreeMap<JobId, f64>,
+    /// Those in the lane.
+    lane: BTreeSet<JobId>,
+    /// Those that were told to stop.
+    stopping: BTreeSet<JobId>,
 }
 
 impl RunningEntry {
@@ -60,6 +66,13 @@ impl RunningJobs {
             self.crossings.insert((at, id));
             self.crossing_of.insert(id, at);
         }
+        self.typical_rests.insert(id, entry.rank.rest.typical);
+        if entry.in_lane {
+            self.lane.insert(id);
+        }
+        if entry.phase == RunPhase::Stopping {
+            self.stopping.insert(id);
+        }
         self.jobs.insert(id, entry);
     }
 
@@ -67,6 +80,9 @@ impl RunningJobs {
         if let Some(at) = self.crossing_of.remove(&job) {
             self.crossings.remove(&(at, job));
         }
+        self.typical_rests.remove(&job);
+        self.lane.remove(&job);
+        self.stopping.remove(&job);
         self.jobs.remove(&job)
     }
 
@@ -85,8 +101,42 @@ impl RunningJobs {
         self.jobs.get(&job)
     }
 
-    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut RunningEntry> {
-        self.jobs.get_mut(&job)
+    /// What the order knows of a job.
+    pub(super) fn job_mut(&mut self, job: JobId) -> Option<&mut OrderedJob> {
+        self.jobs.get_mut(&job).map(|entry| &mut entry.job)
+    }
+
+    pub(super) fn set_rank(&mut self, job: JobId, rank: JobRank) {
+        if let Some(entry) = self.jobs.get_mut(&job) {
+            entry.rank = rank;
+            self.typical_rests.insert(job, rank.rest.typical);
+        }
+    }
+
+    /// Puts a job into the lane; `false` if it does not run.
+    pub(super) fn enter_lane(&mut self, job: JobId) -> bool {
+        let entry = self.jobs.get_mut(&job);
+        let runs = entry.is_some();
+        if let Some(entry) = entry {
+            entry.in_lane = true;
+            self.lane.insert(job);
+        }
+        runs
+    }
+
+    /// The jobs of the lane.
+    pub(super) fn in_lane(&self) -> impl Iterator<Item = &RunningEntry> {
+        self.lane.iter().filter_map(|job| self.jobs.get(job))
+    }
+
+    /// The jobs that were told to stop.
+    pub(super) fn stopping(&self) -> impl Iterator<Item = JobId> {
+        self.stopping.iter().copied()
+    }
+
+    /// The typical rest of each job, in seconds.
+    pub(super) fn typical_rests(&self) -> impl Iterator<Item = f64> {
+        self.typical_rests.values().copied()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &RunningEntry> {

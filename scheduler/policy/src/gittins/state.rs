@@ -51,6 +51,8 @@ pub(super) struct OrderState {
     pub(super) stop_costs: StopCosts,
     /// What would be without sharing; kept only for placers that ask for it.
     pub(super) exclusive: Option<ExclusiveSchedule>,
+    /// Changes with all that [`OrderState::outlook`] depends on, except time.
+    pub(super) outlook_version: u64,
     /// When jobs are due by their virtual turns; kept only where that is promised.
     pub(super) promised: Option<PromisedTurns>,
     /// Where the last rotation ended.
@@ -69,6 +71,7 @@ impl OrderState {
             running: RunningJobs::default(),
             stop_costs: StopCosts::default(),
             exclusive,
+            outlook_version: 0,
             promised: (options.promise == WaitPromise::Turn)
                 .then(|| PromisedTurns::new(options.promise_factor)),
             last_entry: None,
@@ -78,6 +81,7 @@ impl OrderState {
 
     /// Updates everything by changes that happened until now.
     pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
+        self.outlook_version += 1;
         self.count_passes(view.now);
         placer.learn(view, changes);
         if placer.prepare(view) == ClusterChange::Changed {
@@ -327,10 +331,10 @@ impl OrderState {
             self.waiting.insert(ordered, rank);
         }
         for job in view.running.values() {
-            let Some(entry) = self.running.get_mut(job.id) else { continue };
-            entry.job.set_profile(placer, &job.traits);
+            let Some(known) = self.running.job_mut(job.id) else { continue };
+            known.set_profile(placer, &job.traits);
             if let Some(promised) = &mut self.promised {
-                promised.revise(&entry.job);
+                promised.revise(known);
             }
         }
     }
@@ -350,9 +354,7 @@ impl OrderState {
 
     fn rank_running(&mut self, job: JobId, now: Time) {
         let rank = self.running.get(job).map(|entry| self.rank_of_running(entry, now));
-        if let (Some(rank), Some(entry)) = (rank, self.running.get_mut(job)) {
-            entry.rank = rank;
-        }
+        rank.into_iter().for_each(|rank| self.running.set_rank(job, rank));
     }
 
     fn rank_of_waiting(&self, job: &OrderedJob) -> JobRank {
@@ -374,6 +376,7 @@ impl OrderState {
 
     /// Prepares [`OrderState::outlook`] for the jobs that wait now.
     pub(super) fn prepare_outlooks(&mut self) {
+        self.outlook_version += 1;
         if let Some(exclusive) = &mut self.exclusive {
             exclusive.sum_waiting();
         }
@@ -402,7 +405,7 @@ impl OrderState {
 
     /// The device-seconds that running jobs of the lane are expected to need yet.
     pub(super) fn lane_commitment(&self) -> f64 {
-        let in_lane = self.running.iter().filter(|entry| entry.in_lane);
+        let in_lane = self.running.in_lane();
         in_lane.map(|entry| entry.job.devices() * entry.rank.rest.typical).sum()
     }
 

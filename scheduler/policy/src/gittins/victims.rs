@@ -4,13 +4,14 @@
 //! Stopping the least urgent jobs wherever they are would scatter the newcomer over slow links. Whether the
 //! place is really good is left to the caller, who asks the placer.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_fair_share::{Displacement, Line, Turns};
-use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
+use cohabit_types::{Demand, JobId, LinkBandwidths, NodeId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
-use crate::{FreeNodes, NodeView, RunningJob, View};
+use crate::{DeviceView, FreeNodes, NodeView, RunningJob, View};
 
 /// Places that are worth asking the placer about.
 pub(super) const MAX_PLACES: usize = 4;
@@ -18,6 +19,8 @@ pub(super) const MAX_PLACES: usize = 4;
 /// A running job that may be stopped.
 #[derive(Debug, Clone, Copy)]
 struct Candidate<'v> {
+    id: JobId,
+    priority: i32,
     job: &'v RunningJob,
     rank: f64,
     devices: f64,
@@ -27,12 +30,13 @@ struct Candidate<'v> {
     line: Line,
 }
 
-/// The running jobs that may be stopped, the least urgent first.
-#[derive(Debug, Clone)]
+/// The running jobs that may be stopped.
+#[derive(Debug)]
 pub(super) struct Candidates<'v> {
+    /// The least urgent first.
     all: Vec<Candidate<'v>>,
-    /// For each node the candidates on it, by index.
-    on_node: Vec<Vec<usize>>,
+    /// For each node the candidates on it, by index; found at the first question about nodes.
+    on_node: OnceCell<Vec<Vec<usize>>>,
     taken: BTreeSet<usize>,
     /// How much less urgent a job has to be, as a factor.
     margin: f64,
@@ -66,33 +70,39 @@ pub(super) struct VictimSet {
     most_urgent: f64,
 }
 
+impl VictimSet {
+    /// Whether there is room without stopping any job.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
 impl<'v> Candidates<'v> {
     /// Lists the jobs that may be stopped, with the cost of each.
     pub(super) fn new<'r>(
         view: &'v View,
-        free: &FreeNodes<'_>,
         running: impl Iterator<Item = (&'r RunningEntry, f64)>,
         margin: f64,
     ) -> Candidates<'v> {
+        // Both are in the order of jobs.
+        let mut jobs = view.running.iter().peekable();
         let candidate = |(entry, cost): (&RunningEntry, f64)| {
-            let job = view.running.get(&entry.job.id)?;
+            while jobs.next_if(|(id, _)| **id < entry.job.id).is_some() {}
+            let (_, job) = jobs.next_if(|(id, _)| **id == entry.job.id)?;
             let (rank, devices, line) = (entry.rank.value, entry.job.devices(), entry.job.line);
-            Some(Candidate { job, rank, devices, cost, line })
+            Some(Candidate { id: job.id, priority: job.priority, job, rank, devices, cost, line })
         };
         let mut all: Vec<Candidate<'v>> = running.filter_map(candidate).collect();
-        all.sort_by(|one, other| {
-            let priority = one.job.priority.cmp(&other.job.priority);
-            priority.then(other.rank.total_cmp(&one.rank)).then(other.job.id.cmp(&one.job.id))
+        all.sort_unstable_by(|one, other| {
+            let priority = one.priority.cmp(&other.priority);
+            priority.then(other.rank.total_cmp(&one.rank)).then(other.id.cmp(&one.id))
         });
-        let mut on_node = vec![Vec::new(); free.nodes().count()];
-        for (index, candidate) in all.iter().enumerate() {
-            for part in &candidate.job.placement.parts {
-                if let Some(position) = free.position(part.node) {
-                    on_node[position].push(index);
-                }
-            }
-        }
-        Candidates { all, on_node, taken: BTreeSet::new(), margin: 1.0 + margin }
+        Candidates { all, on_node: OnceCell::new(), taken: BTreeSet::new(), margin: 1.0 + margin }
+    }
+
+    /// The candidates on a node, by index.
+    fn on_node(&self, position: usize, soon: &FreeNodes<'_>) -> &[usize] {
+        &self.on_node.get_or_init(|| list_on_nodes(&self.all, soon))[position]
     }
 
     /// Whether any job is less urgent by enough than a newcomer of this priority and rank.
@@ -100,7 +110,7 @@ impl<'v> Candidates<'v> {
         // The first of those that are left has the lowest priority, and in it the largest rank.
         let first = (0..self.all.len()).find(|index| !self.taken.contains(index));
         first.map(|index| &self.all[index]).is_some_and(|it| {
-            it.job.priority < priority || it.job.priority == priority && it.rank > self.margin * rank
+            it.priority < priority || it.priority == priority && it.rank > self.margin * rank
         })
     }
 
@@ -113,7 +123,7 @@ impl<'v> Candidates<'v> {
     ) -> bool {
         let candidate = &self.all[index];
         let price = newcomer.rank + candidate.cost * newcomer.devices;
-        let (own, others) = (candidate.job.priority, newcomer.priority);
+        let (own, others) = (candidate.priority, newcomer.priority);
         let may_stop = |it: &Displacement<'_>| it.may_stop(candidate.line, candidate.job.holds);
         // Where users take turns, priorities order the jobs of one user.
         let is_comparable = displacement.is_none() || newcomer.line.party == candidate.line.party;
@@ -139,6 +149,10 @@ impl<'v> Candidates<'v> {
 
     /// Sets of jobs whose end makes room, the cheapest first.
     pub(super) fn sets(&self, newcomer: &Newcomer<'_>, soon: &FreeNodes<'_>) -> Vec<VictimSet> {
+        // Nothing is cheaper than to stop no job.
+        if newcomer.demand.nodes == 1 && has_places(newcomer.demand, soon) {
+            return vec![self.set(Vec::new()); MAX_PLACES];
+        }
         let mut sets = match newcomer.demand.devices() {
             1 if newcomer.demand.nodes == 1 && newcomer.demand.may_have_neighbors() => {
                 self.single_residents(newcomer)
@@ -184,7 +198,7 @@ impl<'v> Candidates<'v> {
             // The last node may need only a part of its devices.
             let missing = wanted - found;
             let set = match missing < each {
-                true => self.cheapest_on(soon.node(position), position, newcomer, missing).unwrap_or(set),
+                true => self.cheapest_on(soon, position, newcomer, missing).unwrap_or(set),
                 false => set,
             };
             members.extend(set.members);
@@ -210,9 +224,8 @@ impl<'v> Candidates<'v> {
         soon: &FreeNodes<'_>,
         need: u32,
     ) -> Vec<(usize, VictimSet)> {
-        let nodes = soon.nodes().enumerate();
-        let set = |(position, node)| Some((position, self.cheapest_on(node, position, newcomer, need)?));
-        let mut sets: Vec<(usize, VictimSet)> = nodes.filter_map(set).collect();
+        let set = |position| Some((position, self.cheapest_on(soon, position, newcomer, need)?));
+        let mut sets: Vec<(usize, VictimSet)> = (0..soon.untouched().len()).filter_map(set).collect();
         sets.sort_by(|(at, one), (other_at, other)| {
             let devices = one.devices.total_cmp(&other.devices);
             devices.then(other.most_urgent.total_cmp(&one.most_urgent)).then(at.cmp(other_at))
@@ -223,17 +236,21 @@ impl<'v> Candidates<'v> {
     /// The jobs on a node that have to stop so that `need` devices fit the newcomer there.
     fn cheapest_on(
         &self,
-        node: &NodeView,
+        soon: &FreeNodes<'_>,
         position: usize,
         newcomer: &Newcomer<'_>,
         need: u32,
     ) -> Option<VictimSet> {
+        let node = soon.node(position);
         let demand = newcomer.demand;
         let fits = |node: &NodeView| node.roomy_devices(demand).is_some_and(|devices| devices >= need);
-        let mut node = node.clone();
+        if fits(node) {
+            return Some(self.set(Vec::new()));
+        }
+        let mut node = room_of(node);
         let mut displacement = newcomer.displacement();
         let mut chosen: Vec<usize> = Vec::new();
-        for index in self.on_node[position].iter().copied() {
+        for index in self.on_node(position, soon).iter().copied() {
             if fits(&node) {
                 break;
             }
@@ -304,7 +321,7 @@ impl<'v> Candidates<'v> {
 
     /// Takes a job that may no longer be stopped; `false` if it was told to stop.
     pub(super) fn protect(&mut self, job: JobId) -> bool {
-        let index = self.all.iter().position(|candidate| candidate.job.id == job);
+        let index = self.all.iter().position(|candidate| candidate.id == job);
         index.is_none_or(|index| self.taken.insert(index))
     }
 
@@ -327,6 +344,63 @@ impl<'v> Candidates<'v> {
     /// Takes the jobs of a set, so that none is stopped twice.
     pub(super) fn take(&mut self, set: &VictimSet) -> Vec<JobId> {
         self.taken.extend(set.members.iter().copied());
-        set.members.iter().map(|index| self.all[*index].job.id).collect()
+        set.members.iter().map(|index| self.all[*index].id).collect()
+    }
+}
+
+/// For each node the candidates on it, by index.
+fn list_on_nodes(all: &[Candidate<'_>], free: &FreeNodes<'_>) -> Vec<Vec<usize>> {
+    let positions: BTreeMap<NodeId, usize> =
+        free.nodes().enumerate().map(|(position, node)| (node.id, position)).collect();
+    let mut on_node = vec![Vec::new(); positions.len()];
+    for (index, candidate) in all.iter().enumerate() {
+        for part in &candidate.job.placement.parts {
+            if let Some(position) = positions.get(&part.node) {
+                on_node[*position].push(index);
+            }
+        }
+    }
+    on_node
+}
+
+/// Whether a demand for one node fits so many nodes that it is worth asking about no other place.
+fn has_places(demand: &Demand, free: &FreeNodes<'_>) -> bool {
+    let fits = |node: &&NodeView| node.roomy_devices(demand).is_some_and(|count| count >= demand.devices());
+    free.nodes().filter(fits).take(MAX_PLACES).count() == MAX_PLACES
+}
+
+/// A node with all that decides what fits it, and without texts, residents and links, which cost most of a
+/// copy.
+fn room_of(node: &NodeView) -> NodeView {
+    let device = |device: &DeviceView| DeviceView {
+        id: device.id.clone(),
+        kind: device.kind,
+        model: String::new(),
+        free: device.free,
+        memory: device.memory,
+        memory_free: device.memory_free,
+        jobs: Vec::new(),
+        availability: device.availability,
+        sharing: device.sharing,
+        foreign_memory: device.foreign_memory,
+        peers: Vec::new(),
+    };
+    NodeView {
+        id: node.id,
+        ordinal: node.ordinal,
+        name: String::new(),
+        cpus: node.cpus,
+        cpus_free: node.cpus_free,
+        memory: node.memory,
+        memory_free: node.memory_free,
+        max_jobs: node.max_jobs,
+        jobs: node.jobs,
+        links: LinkBandwidths::default(),
+        owner: node.owner,
+        windows: node.windows.clone(),
+        fetches_code: node.fetches_code,
+        application_ports: node.application_ports,
+        changes_host_shares: node.changes_host_shares,
+        devices: node.devices.iter().map(device).collect(),
     }
 }

@@ -159,9 +159,16 @@ impl WaitingJobs {
         let job = &self.jobs[&first];
         entry.rank = rank;
         let key = (Reverse(job.priority), u128::from(rank.value.to_bits()), job.submitted_at);
-        if self.queue.key(first) != Some(key) {
-            let queued = QueuedJob { id: first, line: job.line, demand: job.demand };
-            self.queue.insert(&queued, entry.class_key.clone(), key);
+        match self.queue.key(first) {
+            Some(before) if before == key => {}
+            Some(_) => self.queue.change_key(first, key),
+            None => {
+                let queued = QueuedJob { id: first, line: job.line, demand: job.demand };
+                self.queue.insert(&queued, entry.class_key.clone(), key);
+            }
+        }
+        if self.overdue.contains(&(job.overdue_at(), id)) {
+            return;
         }
         self.overdue.remove(&(entry.overdue_at, id));
         entry.overdue_at = job.overdue_at();

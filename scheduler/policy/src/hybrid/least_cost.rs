@@ -5,20 +5,22 @@
 //! A-SRPT.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use cohabit_types::{GpuRequest, JobId, NodeId, Share, Slowdown, Span};
+use cohabit_types::{GpuRequest, JobId, NodeId, Share, Slowdown, Span, Time};
 
 use super::HybridOptions;
 use super::admission::{Confidence, inflate_by_uncertainty};
-use super::resident_groups::ResidentGroups;
+use super::resident_groups::{DeviceResidents, ResidentGroups};
 use super::sharing_filter::{AdmittedDevice, SharingFilter};
+use super::standings::{Standing, Standings, what_is_late};
+use super::verdicts::Verdicts;
 use crate::interference::{ColocationEstimate, InterferenceContext, PredictionCache};
 use crate::mapping::Toggle;
-use crate::sharing::multi_stage::{
-    ContentionDegree, DeviceTimeline, build_with_newcomer, build_without_newcomer, run_stages,
-};
+use crate::placement::{JobOutlook, Outlooks};
+use crate::sharing::multi_stage::{ContentionDegree, DeviceTimeline, run_stages};
 use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
-use crate::{ExclusiveReason, PendingJob, SharingConflict, Shortage};
+use crate::{ExclusiveReason, PendingJob, SharingConflict, Shortage, ViewChange};
 
 /// Devices that are simulated to the end: the best ones by their first stage.
 const MAX_SIMULATED: usize = 8;
@@ -32,6 +34,10 @@ pub(super) struct LeastCostChooser {
     backlog: f64,
     cache: PredictionCache,
     groups: ResidentGroups,
+    verdicts: Verdicts,
+    standings: Standings,
+    /// Whether the last choice knew all that it asked the predictor about.
+    is_settled: bool,
 }
 
 /// What a device costs the newcomer and the jobs on it.
@@ -57,7 +63,16 @@ impl LeastCostChooser {
     pub(super) fn new(options: HybridOptions, context: &InterferenceContext) -> LeastCostChooser {
         let cache = PredictionCache::new(context.interference.clone());
         let max_slowdown = context.max_slowdown;
-        LeastCostChooser { options, max_slowdown, backlog: 0.0, cache, groups: ResidentGroups::default() }
+        LeastCostChooser {
+            options,
+            max_slowdown,
+            backlog: 0.0,
+            cache,
+            groups: ResidentGroups::default(),
+            verdicts: Verdicts::default(),
+            standings: Standings::default(),
+            is_settled: true,
+        }
     }
 
     /// The costs of the devices that may be joined, simulated to the end.
@@ -68,36 +83,46 @@ impl LeastCostChooser {
         taken: &[usize],
         slowness: &[f64],
         jobs: &mut Jobs,
+        outlooks: &dyn Outlooks,
     ) -> Result<Vec<DeviceCost>, Shortage> {
+        self.is_settled = true;
         if self.options.sharing == Toggle::Off {
             return Err(refuse_sharing(devices, taken));
         }
         let HybridOptions { caution, harm_weight, .. } = self.options;
         let max_slowdown = self.max_slowdown;
+        self.verdicts.make_room();
+        if self.groups.make_room() {
+            self.verdicts = Verdicts::default();
+        }
         let groups = self.groups.of(devices, taken, jobs);
-        let mut filter = SharingFilter { newcomer, cache: &mut self.cache, jobs, caution, max_slowdown };
-        let mut admitted = filter.list_admitted(groups)?;
+        let (cache, verdicts) = (&mut self.cache, &mut self.verdicts);
+        let mut filter =
+            SharingFilter { newcomer, cache, verdicts, jobs, caution, max_slowdown, is_settled: true };
+        let admitted = filter.list_admitted(&groups);
+        self.is_settled = filter.is_settled;
+        let mut admitted = admitted?;
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
-        let first_stage = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight, jobs);
+        let first_stage = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight);
         admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(first_stage(it)), it.device));
         admitted.truncate(MAX_SIMULATED);
-        let simulated: Vec<FreeDevice<'_>> = admitted.iter().map(|it| devices[it.device]).collect();
-        let mut timelines = build_with_newcomer(newcomer, &simulated, jobs, &mut self.cache);
-        timelines.extend(build_without_newcomer(&simulated, jobs, &mut self.cache));
-        run_stages(&mut timelines, &mut self.cache, ContentionDegree::default());
-        let (with, without) = timelines.split_at(simulated.len());
-        let joined: Vec<((&AdmittedDevice, &DeviceTimeline), &DeviceTimeline)> =
-            admitted.iter().zip(with).zip(without).collect();
+        let joined: Vec<(FreeDevice<'_>, Arc<DeviceResidents>)> =
+            admitted.iter().map(|it| (devices[it.device], Arc::clone(&it.residents))).collect();
+        let without = self.standings.of(&joined, jobs, outlooks, &mut self.cache);
+        let mut with: Vec<DeviceTimeline> =
+            without.iter().map(|standing| standing.work.timeline_with(newcomer, jobs)).collect();
+        run_stages(&mut with, &mut self.cache, ContentionDegree::default());
+        let own = what_is_late(newcomer, jobs);
         let mut conflict = None;
         let mut costs = Vec::new();
-        for ((it, with), without) in joined {
-            if let Some(later) = self.find_later(newcomer, &it.residents, with.ends(), jobs) {
+        for ((it, with), without) in admitted.iter().zip(&with).zip(&without) {
+            if let Some(later) = self.find_later(newcomer, own, it, without, with.ends(), jobs.now()) {
                 conflict.get_or_insert(later);
                 continue;
             }
             let [end, others @ ..] = with.ends() else { unreachable!("the newcomer is there") };
             let later = |(with, without): (&f64, &f64)| (with - without).max(0.0);
-            let others_delay: f64 = others.iter().zip(without.ends()).map(later).sum();
+            let others_delay: f64 = others.iter().zip(&without.ends).map(later).sum();
             let own_delay = (end - alone).max(0.0);
             let own_price = (end * slowness[it.device] - alone).max(0.0);
             let queue_gain =
@@ -107,7 +132,7 @@ impl LeastCostChooser {
                 confidence: it.confidence,
                 price: own_price + harm_weight * others_delay - queue_gain,
                 slowdown: if alone > 0.0 { (end / alone).max(1.0) } else { 1.0 },
-                neighbors: it.residents.len(),
+                neighbors: it.residents.jobs.len(),
                 own_delay,
                 others_delay,
                 queue_gain,
@@ -121,19 +146,22 @@ impl LeastCostChooser {
         }
     }
 
-    /// The first job that would be done later than without sharing by more than the tolerance. A job that
-    /// states a limit on its slowdown accepts what is below it.
+    /// The first job that would be done later than without sharing by more than the tolerance. `own` is what
+    /// is expected of the newcomer.
     fn find_later(
         &self,
         newcomer: JobId,
-        residents: &[JobId],
+        own: Option<JobOutlook>,
+        admitted: &AdmittedDevice,
+        standing: &Standing,
         ends: &[f64],
-        jobs: &Jobs,
+        now: Time,
     ) -> Option<SharingConflict> {
-        let members = [newcomer].into_iter().chain(residents.iter().copied());
-        members.zip(ends).find_map(|(job, end)| {
-            let outlook = jobs.outlook(job).filter(|_| jobs.max_slowdown(job).is_none())?;
-            let with = jobs.now().since(outlook.submitted_at).as_secs_f64() + end;
+        let residents = admitted.residents.jobs.iter().copied().zip(standing.expected.iter().copied());
+        let members = [(newcomer, own)].into_iter().chain(residents);
+        members.zip(ends).find_map(|((job, outlook), end)| {
+            let outlook = outlook?;
+            let with = now.since(outlook.submitted_at).as_secs_f64() + end;
             let without = outlook.completion_without_sharing.as_secs_f64();
             let neighbor = (job != newcomer).then_some(job);
             let by = Span::from_secs_f64(with - without);
@@ -146,7 +174,7 @@ impl LeastCostChooser {
     fn device_time_gained(&mut self, joined: &AdmittedDevice, ends: &[f64]) -> f64 {
         let caution = self.options.caution;
         let speed = |it: &ColocationEstimate| 1.0 / inflate_by_uncertainty(it, caution).max(1.0);
-        let together: f64 = joined.together.iter().map(speed).sum();
+        let together: f64 = joined.verdict.together.iter().map(speed).sum();
         let before: f64 = joined.before.iter().map(speed).sum();
         let [newcomer, others @ ..] = ends else { return 0.0 };
         let last = others.iter().copied().fold(0.0, f64::max);
@@ -192,7 +220,18 @@ impl DeviceChooser for LeastCostChooser {
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.cache = PredictionCache::new(context.interference.clone());
         self.groups = ResidentGroups::default();
+        self.verdicts = Verdicts::default();
+        self.standings.clear();
         self.max_slowdown = context.max_slowdown;
+    }
+
+    fn learn(&mut self, changes: &[ViewChange]) {
+        self.groups.learn(changes);
+        self.standings.clear();
+    }
+
+    fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     fn set_backlog(&mut self, jobs_per_device: f64) {
@@ -204,12 +243,13 @@ impl DeviceChooser for LeastCostChooser {
         newcomer: &PendingJob,
         devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
+        outlooks: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage> {
         let (idle, taken): (Vec<usize>, Vec<usize>) =
             (0..devices.len()).partition(|device| devices[*device].view.jobs.is_empty());
         let slowness = compute_slowness(newcomer.id, devices, jobs);
         let mut costs = self.price_idle_devices(newcomer.id, devices, &idle, &slowness, jobs);
-        match self.price_shared_devices(newcomer.id, devices, &taken, &slowness, jobs) {
+        match self.price_shared_devices(newcomer.id, devices, &taken, &slowness, jobs, outlooks) {
             Ok(joined) => costs.extend(joined),
             Err(shortage) if costs.is_empty() => return Err(shortage),
             Err(_) => {}
@@ -234,12 +274,13 @@ impl DeviceChooser for LeastCostChooser {
 }
 
 /// The cost of joining if the first stage lasted until the newcomer is done, in seconds.
-fn price_first_stage(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
-    let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
-    let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
-    let harm = |(job, estimates): (&JobId, &ColocationEstimate)| left(job) * (estimates.slowdown - 1.0);
+fn price_first_stage(admitted: &AdmittedDevice, alone: f64, harm_weight: f64) -> f64 {
+    let [newcomer, others @ ..] = &admitted.verdict.together[..] else { return 0.0 };
+    let harm = |(left, estimates): (&Option<f64>, &ColocationEstimate)| {
+        left.map_or(alone, |left| left.min(alone)) * (estimates.slowdown - 1.0)
+    };
     alone * (newcomer.slowdown - 1.0)
-        + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
+        + harm_weight * admitted.residents.left.iter().zip(others).map(harm).sum::<f64>()
 }
 
 /// The shortage where devices with residents have room but sharing is switched off.

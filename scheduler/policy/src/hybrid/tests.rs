@@ -1,7 +1,7 @@
 //! Which jobs the hybrid puts together, for which it keeps devices, which wait and why, and which are
 //! separated.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cohabit_types::{GpuRequest, JobId, LaunchMode, ReasonCode, Slowdown, Span, Time};
 
@@ -289,6 +289,67 @@ fn an_idle_gpu_is_taken_from_the_node_with_the_fewest_idle_ones() {
     idle.nodes[1].devices[1].model = "K80".into();
     idle.nodes[0].devices.iter_mut().for_each(|device| device.model = "H100".into());
     assert_eq!(placed(&known(), &idle), [(1, 0, 0)], "the faster make counts for more");
+}
+
+/// The analytic model, and the number of sets that it was asked about.
+#[derive(Debug, Default)]
+struct Counting(Mutex<usize>);
+
+impl Interference for Counting {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        *self.0.lock().unwrap() += sets.len();
+        AnalyticInterference::<MaxMinSharing>::default().predict(sets)
+    }
+}
+
+#[test]
+fn what_was_found_out_of_a_job_and_its_neighbors_is_not_asked_again() {
+    let counting = Arc::new(Counting::default());
+    let context = InterferenceContext { interference: counting.clone(), ..known() };
+    let busy: &[(&str, u64)] = &[("heavy", 4_000), ("light", 4_000)];
+    let view = with(neighbors(&[busy, busy]), vec![training(1, "heavy", 100), training(2, "middling", 100)]);
+    let mut policy = policy("hybrid:preempt=off", &context, &view);
+    assert_eq!(policy.plan(&view).actions, []);
+    let asked = *counting.0.lock().unwrap();
+    assert!(asked > 0);
+    for _ in 0..3 {
+        assert_eq!(policy.plan(&view).actions, []);
+    }
+    assert_eq!(*counting.0.lock().unwrap(), asked);
+}
+
+#[test]
+fn devices_of_two_nodes_may_have_one_id() {
+    let mut nodes = view(vec![node(1, &[1_000]), node(2, &[1_000])], vec![]);
+    nodes.now = NOW;
+    runs(&mut nodes, training(100, "middling", 4_000), 0, 0, 4_000);
+    runs(&mut nodes, training(200, "light", 4_000), 1, 0, 4_000);
+    assert_eq!(nodes.nodes[0].devices[0].id, nodes.nodes[1].devices[0].id);
+    let view = with(nodes, vec![training(1, "middling", 100)]);
+    assert_eq!(placed(&known(), &view), [(1, 1, 0)]);
+}
+
+/// A policy that has seen residents come and go decides as one that sees them for the first time.
+#[test]
+fn what_is_remembered_of_a_device_lasts_until_its_residents_change() {
+    let first = with(neighbors(&[&[("heavy", 4_000)], &[("light", 4_000)]]), vec![]);
+    let newcomer = training(1, "middling", 1_000);
+    let mut old = policy("hybrid:preempt=off,later=1000", &known(), &first);
+    assert_eq!(old.dry_run(&first, &newcomer).unwrap().placement.parts[0].devices[0].0.as_ref(), "gpu-1");
+    for devices in [
+        [&[("light", 4_000)][..], &[("heavy", 4_000)]],
+        [&[("light", 40)], &[("light", 4_000)]],
+        [&[("light", 4_000), ("light", 400)], &[("light", 400)]],
+        [&[("heavy", 4_000)], &[("heavy", 4_000)]],
+    ] {
+        let next = neighbors(&devices);
+        let gone = first.running.keys().chain(next.running.keys()).copied().map(ViewChange::Gone);
+        let changes: Vec<ViewChange> = gone.chain(next.as_changes()).collect();
+        old.learn(&next, &changes);
+        let mut new = policy("hybrid:preempt=off,later=1000", &known(), &next);
+        let [old, new] = [&mut old, &mut new].map(|policy| policy.dry_run(&next, &newcomer));
+        assert_eq!(old.map(|it| it.placement), new.map(|it| it.placement), "{devices:?}");
+    }
 }
 
 /// What was measured of pairs: every job beside a heavy one has this slowdown.

@@ -12,7 +12,7 @@ use super::{
 use crate::SharingMode;
 use crate::total_order::{compare_columns, compare_numbers};
 
-/// Sets that are remembered; then all are forgotten.
+/// Sets, and members, that are remembered; then all are forgotten.
 const MAX_CACHED_SETS: usize = 65_536;
 
 /// A member that is shared by all sets that contain it, compared by value and, where possible, by address.
@@ -35,13 +35,50 @@ pub(crate) struct InternedSet {
 #[derive(Debug)]
 pub(crate) struct PredictionCache {
     predictor: Arc<dyn Interference>,
-    /// By sets whose members are sorted.
-    answers: BTreeMap<InternedSet, Vec<ColocationEstimate>>,
+    numbers: MemberNumbers,
+    /// By the numbers of the members, in ascending order, behind that of the GPU. The estimates are in that
+    /// order too.
+    answers: BTreeMap<Vec<u32>, Vec<ColocationEstimate>>,
+}
+
+/// Numbers of members and GPUs, which are compared faster than what they stand for.
+#[derive(Debug, Default)]
+struct MemberNumbers {
+    members: BTreeMap<Arc<InternedMember>, u32>,
+    /// The numbers by address, for members that are kept alive and so keep their address.
+    by_address: BTreeMap<usize, (Arc<InternedMember>, u32)>,
+    gpus: BTreeMap<(GpuKind, SharingMode), u32>,
+}
+
+impl MemberNumbers {
+    /// The number of a member; equal members have one.
+    fn of(&mut self, member: &Arc<InternedMember>) -> u32 {
+        let address = Arc::as_ptr(member).addr();
+        if let Some((_, number)) = self.by_address.get(&address) {
+            return *number;
+        }
+        let next = self.members.len() as u32;
+        let number = *self.members.entry(Arc::clone(member)).or_insert(next);
+        self.by_address.insert(address, (Arc::clone(member), number));
+        number
+    }
+
+    fn of_gpu(&mut self, set: &InternedSet) -> u32 {
+        let next = self.gpus.len() as u32;
+        *self.gpus.entry((set.gpu.clone(), set.sharing)).or_insert(next)
+    }
+}
+
+/// What a set is known by, and the place of each of its members in the answer.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NumberedSet {
+    numbers: Vec<u32>,
+    places: Vec<usize>,
 }
 
 impl PredictionCache {
-    pub(crate) const fn new(predictor: Arc<dyn Interference>) -> PredictionCache {
-        PredictionCache { predictor, answers: BTreeMap::new() }
+    pub(crate) fn new(predictor: Arc<dyn Interference>) -> PredictionCache {
+        PredictionCache { predictor, numbers: MemberNumbers::default(), answers: BTreeMap::new() }
     }
 
     /// The estimates of the members of each set, in their order.
@@ -59,63 +96,76 @@ impl PredictionCache {
         sets: &[InternedSet],
         most: usize,
     ) -> Vec<Option<Vec<ColocationEstimate>>> {
-        if self.answers.len() >= MAX_CACHED_SETS {
+        if self.answers.len().max(self.numbers.by_address.len()) >= MAX_CACHED_SETS {
             self.answers.clear();
+            self.numbers = MemberNumbers::default();
         }
+        let numbered: Vec<NumberedSet> = sets.iter().map(|set| self.number(set)).collect();
         let mut answers: Vec<Option<Vec<ColocationEstimate>>> =
-            sets.iter().map(|set| self.known(set)).collect();
-        let unanswered = || sets.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
-        let mut new: Vec<InternedSet> = unanswered().map(|(set, _)| set.sort_members()).collect();
+            sets.iter().zip(&numbered).map(|(set, numbered)| self.known(set, numbered)).collect();
+        let mut met = BTreeSet::new();
+        let mut new: Vec<(&InternedSet, &NumberedSet)> = Vec::new();
+        for ((set, numbered), answer) in sets.iter().zip(&numbered).zip(&answers) {
+            if answer.is_none() && met.len() < most && met.insert(&numbered.numbers) {
+                new.push((set, numbered));
+            }
+        }
         if new.is_empty() {
             return answers;
         }
-        let mut met = BTreeSet::new();
-        new.retain(|set| met.len() < most && met.insert(set.clone()));
-        let asked: Vec<ColocationSet> = new.iter().map(InternedSet::to_set).collect();
-        let plausible =
-            |answer: Vec<ColocationEstimate>| answer.into_iter().map(ColocationEstimate::plausible).collect();
-        let answered = self.predictor.predict(&asked).into_iter().map(plausible);
-        self.answers.extend(new.into_iter().zip(answered));
-        for (answer, set) in answers.iter_mut().zip(sets).filter(|(answer, _)| answer.is_none()) {
-            *answer = self.known(set);
+        let orders: Vec<Vec<usize>> = new.iter().map(|(set, _)| set.member_order()).collect();
+        let asked: Vec<ColocationSet> =
+            new.iter().zip(&orders).map(|((set, _), order)| set.to_set(order)).collect();
+        for (((_, numbered), order), answer) in new.iter().zip(&orders).zip(self.predictor.predict(&asked)) {
+            let mut of_number: Vec<(usize, ColocationEstimate)> =
+                order.iter().map(|member| numbered.places[*member]).zip(answer).collect();
+            of_number.sort_by_key(|(place, _)| *place);
+            let plausible = of_number.into_iter().map(|(_, estimate)| estimate.plausible()).collect();
+            self.answers.insert(numbered.numbers.clone(), plausible);
+        }
+        for ((answer, set), numbered) in answers.iter_mut().zip(sets).zip(&numbered) {
+            if answer.is_none() {
+                *answer = self.known(set, numbered);
+            }
         }
         answers
     }
 
+    fn number(&mut self, set: &InternedSet) -> NumberedSet {
+        let mut numbers = Vec::with_capacity(set.members.len() + 1);
+        numbers.push(self.numbers.of_gpu(set));
+        numbers.extend(set.members.iter().map(|member| self.numbers.of(member)));
+        // Equal members keep their order.
+        let place = |member: usize| {
+            let own = numbers[member + 1];
+            let before = numbers[1..=member].iter().filter(|other| **other <= own).count();
+            before + numbers[member + 2..].iter().filter(|other| **other < own).count()
+        };
+        let places = (0..set.members.len()).map(place).collect();
+        numbers[1..].sort_unstable();
+        NumberedSet { numbers, places }
+    }
+
     /// The answer for a set that was asked about before, or needs no prediction.
-    fn known(&self, set: &InternedSet) -> Option<Vec<ColocationEstimate>> {
+    fn known(&self, set: &InternedSet, numbered: &NumberedSet) -> Option<Vec<ColocationEstimate>> {
         if set.members.len() < 2 {
             return Some(set.members.iter().map(|only| ColocationEstimate::alone(&only.member)).collect());
         }
-        if set.members.is_sorted() {
-            return self.answers.get(set).cloned();
-        }
-        Some(set.unsort(self.answers.get(&set.sort_members())?))
+        let answer = self.answers.get(&numbered.numbers)?;
+        Some(numbered.places.iter().map(|place| answer[*place]).collect())
     }
 }
 
 impl InternedSet {
-    fn to_set(&self) -> ColocationSet {
+    /// The set as a predictor sees it, with its members in this order.
+    fn to_set(&self, order: &[usize]) -> ColocationSet {
         let sharing = match self.sharing {
             SharingMode::Enforced => Some(SharingStrategy::Mps),
             SharingMode::Unenforced => Some(SharingStrategy::TimeSliced),
             SharingMode::Exclusive => Some(SharingStrategy::Exclusive),
         };
-        let members = self.members.iter().map(|known| known.member.clone()).collect();
+        let members = order.iter().map(|place| self.members[*place].member.clone()).collect();
         ColocationSet { gpu: self.gpu.clone(), sharing, members }
-    }
-
-    fn sort_members(&self) -> InternedSet {
-        let members = self.member_order().into_iter().map(|place| self.members[place].clone()).collect();
-        InternedSet { members, ..self.clone() }
-    }
-
-    /// The answers for the sorted set, in the order of this one.
-    fn unsort(&self, answers: &[ColocationEstimate]) -> Vec<ColocationEstimate> {
-        let mut answered: Vec<(usize, ColocationEstimate)> =
-            self.member_order().into_iter().zip(answers.iter().copied()).collect();
-        answered.sort_by_key(|(place, _)| *place);
-        answered.into_iter().map(|(_, answer)| answer).collect()
     }
 
     /// The indices of the members in sorted order.

@@ -1,6 +1,7 @@
 //! The rules by which one of the GPUs is chosen, once the interference on each is known.
 
 use crate::interference::{InterferenceContext, PredictionCache};
+use crate::placement::Outlooks;
 use crate::sharing::multi_stage::{ContentionDegree, MultiStageEstimate, estimate_all};
 use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
 use crate::{PendingJob, Shortage};
@@ -49,6 +50,7 @@ impl DeviceChooser for Isacpp {
         newcomer: &PendingJob,
         devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
+        _: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage> {
         let expected = estimate_all(newcomer.id, devices, jobs, &mut self.cache, self.options.contention);
         let slowness = compute_slowness(newcomer.id, devices, jobs);

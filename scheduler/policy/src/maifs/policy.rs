@@ -18,7 +18,7 @@ use super::situation::Situation;
 use super::teacher::teach;
 use super::waiting_window::WaitingJobs;
 use crate::interference::InterferenceContext;
-use crate::placement::{dry_run, find_shortage};
+use crate::placement::{NoOutlooks, dry_run, find_shortage};
 use crate::sensitivity::KnownSensitivity;
 use crate::sharing::Jobs;
 use crate::{
@@ -235,7 +235,7 @@ impl Policy for Maifs {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.gangs, view, job, free)
+        dry_run(&mut self.gangs, view, job, free, &NoOutlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -16,7 +16,7 @@ pub(crate) use class_key::ClassKey;
 pub(crate) use first_fit::{FirstFit, find_shortage};
 pub(crate) use mapped_placer::{LinkDefaults, MappedPlacer};
 pub use placer::Proposal;
-pub(crate) use placer::{ClusterChange, JobOutlook, Placer, dry_run};
+pub(crate) use placer::{ClusterChange, JobOutlook, NoOutlooks, OutlookVersion, Outlooks, Placer, dry_run};
 pub use profile::UNKNOWN_RUNTIME;
 pub(crate) use profile::{EstimateBasis, Profile};
 pub(crate) use workload::WorkloadKey;

@@ -37,7 +37,7 @@ pub(crate) trait Placer: Send {
         let _ = jobs_per_device;
     }
 
-    /// What to expect of a job from now on, running or about to be placed.
+    /// What to expect of a job that is about to be placed.
     fn expect(&mut self, job: JobId, outlook: JobOutlook) {
         let _ = (job, outlook);
     }
@@ -64,11 +64,64 @@ pub(crate) trait Placer: Send {
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage>;
 
+    /// The same where the order of jobs has expectations of those that it may share devices with.
+    ///
+    /// # Errors
+    /// As [`Placer::place`].
+    fn place_among(
+        &mut self,
+        job: &PendingJob,
+        profile: &Profile,
+        free: &FreeNodes<'_>,
+        outlooks: &dyn Outlooks,
+    ) -> Result<Proposal, Shortage> {
+        let _ = outlooks;
+        self.place(job, profile, free)
+    }
+
+    /// Whether the last answer of [`Placer::place`] would be the same if it were asked again at once: false
+    /// where a predictor was asked about a part of what it would have to know, and the next question goes on
+    /// with the rest.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
     /// How much slower an iteration is with this placement than with the best, as a factor of at least 1,
     /// for a job that runs already.
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {
         let _ = (profile, placement);
         1.0
+    }
+}
+
+/// What the order of jobs expects of each of them. It is asked only of the few that a decision depends on.
+pub(crate) trait Outlooks {
+    /// What to expect of a job that runs or waits; `None` where nothing is.
+    fn of(&self, job: JobId) -> Option<JobOutlook>;
+
+    /// As long as this is the same, and no job was learned of, so are the outlooks; `None` where that is not
+    /// known.
+    fn version(&self) -> Option<OutlookVersion>;
+}
+
+/// A state of what is expected of jobs, and the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutlookVersion {
+    pub(crate) number: u64,
+    pub(crate) at: Time,
+}
+
+/// Nothing is expected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoOutlooks;
+
+impl Outlooks for NoOutlooks {
+    fn of(&self, _: JobId) -> Option<JobOutlook> {
+        None
+    }
+
+    fn version(&self) -> Option<OutlookVersion> {
+        None
     }
 }
 
@@ -135,9 +188,10 @@ pub(crate) fn dry_run(
     view: &View,
     job: &PendingJob,
     free: &FreeNodes<'_>,
+    outlooks: &dyn Outlooks,
 ) -> Result<Proposal, Shortage> {
     let profile = placer.profile(&job.demand, &job.traits);
-    let found = placer.place(job, &profile, free);
+    let found = placer.place_among(job, &profile, free, outlooks);
     if !view.pending.contains_key(&job.id) {
         placer.learn(view, &[ViewChange::Gone(job.id)]);
     }

@@ -114,6 +114,14 @@ impl<K: Ord + Copy> PendingQueue<K> {
         self.demand.add(line.party, &demand);
     }
 
+    /// Moves a job that is in the queue.
+    pub(crate) fn change_key(&mut self, job: JobId, key: K) {
+        let Some(place) = self.entries.get_mut(&job) else { return };
+        let Place { line, class, key: before, .. } = *place;
+        place.key = key;
+        self.change(class, line, |jobs| jobs.remove(&(before, job)) && jobs.insert((key, job)));
+    }
+
     fn open_class(&mut self, class_key: ClassKey) -> ClassId {
         let id = ClassId(self.next);
         self.next += 1;

@@ -15,7 +15,7 @@ use super::expected_ends::ExpectedEnds;
 use super::pending_queue::{PendingQueue, PriorityKey, QueuedJob};
 use super::pending_reasons::list_pending_reasons;
 use crate::interference::InterferenceContext;
-use crate::placement::dry_run;
+use crate::placement::{NoOutlooks, dry_run};
 use crate::{
     ClassKey, ClusterChange, FreeNodes, PendingJob, PendingReason, Placer, Plan, Policy, Profile, Proposal,
     RunningJob, Shortage, View, ViewChange,
@@ -147,7 +147,7 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
         job: &PendingJob,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
-        dry_run(&mut self.placer, view, job, free)
+        dry_run(&mut self.placer, view, job, free, &NoOutlooks)
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -5,7 +5,8 @@ use cohabit_types::Span;
 use super::free_device::FreeDevice;
 use super::jobs::Jobs;
 use crate::interference::InterferenceContext;
-use crate::{PendingJob, Shortage};
+use crate::placement::Outlooks;
+use crate::{PendingJob, Shortage, ViewChange};
 
 /// Chooses one of the devices that a job fits.
 pub(crate) trait DeviceChooser: Send {
@@ -18,7 +19,18 @@ pub(crate) trait DeviceChooser: Send {
         newcomer: &PendingJob,
         devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
+        outlooks: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage>;
+
+    /// Jobs changed.
+    fn learn(&mut self, changes: &[ViewChange]) {
+        let _ = changes;
+    }
+
+    /// Whether the last choice would be the same if it were made again at once.
+    fn is_settled(&self) -> bool {
+        true
+    }
 
     /// How many jobs wait for each device.
     fn set_backlog(&mut self, jobs_per_device: f64) {

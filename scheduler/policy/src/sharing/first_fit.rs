@@ -1,6 +1,7 @@
 //! The first device that a job fits, whatever runs on it: sharing that ignores interference.
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs};
+use crate::placement::Outlooks;
 use crate::{PendingJob, Shortage};
 
 /// Takes nodes in the order in which they joined and devices in the order in which their worker lists them.
@@ -13,6 +14,7 @@ impl DeviceChooser for FirstFitSharing {
         _: &PendingJob,
         _: &[FreeDevice<'_>],
         _: &mut Jobs,
+        _: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage> {
         Ok(DeviceChoice::new(0))
     }

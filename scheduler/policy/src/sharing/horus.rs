@@ -6,6 +6,7 @@
 //! it.
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
+use crate::placement::Outlooks;
 use crate::{PendingJob, Shortage};
 
 /// Balances predicted utilization.
@@ -18,6 +19,7 @@ impl DeviceChooser for Horus {
         newcomer: &PendingJob,
         devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
+        _: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage> {
         Ok(DeviceChoice::new(least_loaded(devices, |device| jobs.sum_utilization(newcomer.id, device.view))))
     }

@@ -5,6 +5,7 @@
 use cohabit_types::Share;
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
+use crate::placement::Outlooks;
 use crate::{PendingJob, Shortage};
 
 /// Spreads jobs.
@@ -17,6 +18,7 @@ impl DeviceChooser for LeastLoaded {
         _: &PendingJob,
         devices: &[FreeDevice<'_>],
         _: &mut Jobs,
+        _: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage> {
         let load = |device: &FreeDevice<'_>| {
             let taken = Share::WHOLE.saturating_sub(device.view.free);

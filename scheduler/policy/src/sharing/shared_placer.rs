@@ -9,7 +9,7 @@ use cohabit_types::{Demand, GpuRequest, JobId, Placement, Slowdown};
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs};
 use crate::interference::InterferenceContext;
-use crate::placement::{JobOutlook, WorkloadKey, find_shortage};
+use crate::placement::{JobOutlook, NoOutlooks, Outlooks, WorkloadKey, find_shortage};
 use crate::{
     ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, Placer, Profile, Proposal,
     Shortage, View, ViewChange,
@@ -33,6 +33,7 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.whole.learn(view, changes);
         self.jobs.learn(view.now, changes);
+        self.choice.learn(changes);
     }
 
     fn set_interference(&mut self, context: &InterferenceContext) {
@@ -73,6 +74,16 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
         profile: &Profile,
         free: &FreeNodes<'_>,
     ) -> Result<Proposal, Shortage> {
+        self.place_among(job, profile, free, &NoOutlooks)
+    }
+
+    fn place_among(
+        &mut self,
+        job: &PendingJob,
+        profile: &Profile,
+        free: &FreeNodes<'_>,
+        outlooks: &dyn Outlooks,
+    ) -> Result<Proposal, Shortage> {
         let (GpuRequest::Part(_), 1) = (job.demand.gpus, job.demand.nodes) else {
             return self.whole.place(job, profile, free);
         };
@@ -82,7 +93,7 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
         }
         self.jobs.insert_if_unknown(job);
         let DeviceChoice { device, slowdown, delay, why } =
-            self.choice.choose(job, &devices, &mut self.jobs)?;
+            self.choice.choose(job, &devices, &mut self.jobs, outlooks)?;
         Ok(Proposal {
             placement: devices[device].placement(&job.demand),
             slowdown: slowdown.unwrap_or(1.0),
@@ -90,6 +101,10 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
             delay,
             why,
         })
+    }
+
+    fn is_settled(&self) -> bool {
+        self.choice.is_settled()
     }
 
     fn slowdown(&mut self, profile: &Profile, placement: &Placement) -> f64 {

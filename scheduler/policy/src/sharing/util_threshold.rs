@@ -5,6 +5,7 @@
 //! training jobs", 2023, which packs jobs by how busy they keep a GPU alone.
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, least_loaded};
+use crate::placement::Outlooks;
 use crate::{PendingJob, Shortage};
 
 /// Packs up to a threshold.
@@ -20,6 +21,7 @@ impl DeviceChooser for UtilThreshold {
         newcomer: &PendingJob,
         devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
+        _: &dyn Outlooks,
     ) -> Result<DeviceChoice, Shortage> {
         let loads: Vec<f64> =
             devices.iter().map(|device| jobs.sum_utilization(newcomer.id, device.view)).collect();

@@ -230,7 +230,8 @@ impl NodeView {
 
     /// The devices that a rank of the demand fits, in the order in which they are filled.
     pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
-        self.devices.iter().filter(|device| self.serves(demand) && device.has_room(demand))
+        let serves = self.serves(demand);
+        self.devices.iter().filter(move |device| serves && device.has_room(demand))
     }
 
     /// A part of a placement on these devices, with the share that the demand takes of each.

@@ -1,6 +1,7 @@
 //! What the networks of this crate have in common: parameters by name, affine maps, and a step of training.
 
 mod affine;
+pub(crate) mod elementary;
 mod gelu;
 #[cfg(test)]
 mod gradient_check;

@@ -84,6 +84,16 @@ impl Parameters {
         self.by_name.iter().map(|(name, variable)| (name.as_str(), variable))
     }
 
+    /// The numbers of a parameter, row by row.
+    ///
+    /// # Errors
+    ///
+    /// If there is none with this name.
+    pub(crate) fn numbers(&self, name: &str) -> Result<Vec<f32>> {
+        let Some(variable) = self.by_name.get(name) else { bail!("there is no parameter '{name}'") };
+        variable.as_detached_tensor().to_dtype(DType::F32)?.flatten_all()?.to_vec1()
+    }
+
     /// Forgets the parameters whose names do not hold; the layers keep them.
     #[cfg(test)]
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {

@@ -25,6 +25,13 @@ pub(crate) struct MultiStageEstimate {
     pub(crate) fits: bool,
 }
 
+/// The jobs of one GPU, and what each has left to do.
+#[derive(Debug)]
+pub(crate) struct ResidentWork {
+    together: InternedSet,
+    left: Vec<RemainingIterations>,
+}
+
 /// The jobs of one GPU: the newcomer and then its neighbors, or the neighbors alone.
 pub(crate) struct DeviceTimeline {
     /// All jobs at the start.
@@ -41,28 +48,11 @@ pub(crate) fn estimate_all(
     cache: &mut PredictionCache,
     contention: ContentionDegree,
 ) -> Vec<MultiStageEstimate> {
-    let mut timelines = build_with_newcomer(newcomer, devices, jobs, cache);
+    let works = find_work(devices, jobs, cache);
+    let mut timelines: Vec<DeviceTimeline> =
+        works.iter().map(|work| work.timeline_with(newcomer, jobs)).collect();
     run_stages(&mut timelines, cache, contention);
     timelines.iter().map(DeviceTimeline::finish).collect()
-}
-
-/// The newcomer and its neighbors on each device, before the first stage.
-pub(crate) fn build_with_newcomer(
-    newcomer: JobId,
-    devices: &[FreeDevice<'_>],
-    jobs: &mut Jobs,
-    cache: &mut PredictionCache,
-) -> Vec<DeviceTimeline> {
-    build(Some(newcomer), devices, jobs, cache)
-}
-
-/// The neighbors on each device if no job joins them.
-pub(crate) fn build_without_newcomer(
-    devices: &[FreeDevice<'_>],
-    jobs: &mut Jobs,
-    cache: &mut PredictionCache,
-) -> Vec<DeviceTimeline> {
-    build(None, devices, jobs, cache)
 }
 
 /// Goes through all stages of all timelines.
@@ -84,13 +74,12 @@ pub(crate) fn run_stages(
     }
 }
 
-/// The timelines before their first stage. What is left of a running job follows from its present speed.
-fn build(
-    newcomer: Option<JobId>,
+/// The jobs of these devices with what they have left. That of a running job follows from its present speed.
+pub(crate) fn find_work(
     devices: &[FreeDevice<'_>],
     jobs: &mut Jobs,
     cache: &mut PredictionCache,
-) -> Vec<DeviceTimeline> {
+) -> Vec<ResidentWork> {
     let neighbors: Vec<Vec<JobId>> = devices.iter().map(|device| jobs.on(device.view)).collect();
     let running: Vec<Vec<JobId>> = neighbors.iter().map(|present| list_running(present, jobs)).collect();
     let sets: Vec<InternedSet> =
@@ -100,17 +89,33 @@ fn build(
     });
     let estimates = devices.iter().zip(neighbors).zip(paces);
     estimates
-        .map(|((device, neighbors), paces)| {
-            let together: Vec<JobId> = newcomer.into_iter().chain(neighbors).collect();
-            DeviceTimeline {
-                timeline: Timeline::new(
-                    together.iter().map(|job| remaining_work(*job, &paces, jobs)).collect(),
-                ),
-                together: build_set(device, &together, jobs),
-                fits: true,
-            }
+        .map(|((device, neighbors), paces)| ResidentWork {
+            left: neighbors.iter().map(|job| remaining_work(*job, &paces, jobs)).collect(),
+            together: build_set(device, &neighbors, jobs),
         })
         .collect()
+}
+
+impl ResidentWork {
+    /// The jobs if nobody joins them, before their first stage.
+    pub(crate) fn timeline(&self) -> DeviceTimeline {
+        DeviceTimeline {
+            timeline: Timeline::new(self.left.clone()),
+            together: self.together.clone(),
+            fits: true,
+        }
+    }
+
+    /// The same with a newcomer, which comes first.
+    pub(crate) fn timeline_with(&self, newcomer: JobId, jobs: &mut Jobs) -> DeviceTimeline {
+        let InternedSet { gpu, sharing, members } = &self.together;
+        let own = remaining_work(newcomer, &BTreeMap::new(), jobs);
+        let left = std::iter::once(own).chain(self.left.iter().copied()).collect();
+        let member = jobs.member(newcomer, gpu);
+        let members = std::iter::once(member).chain(members.iter().cloned()).collect();
+        let together = InternedSet { gpu: gpu.clone(), sharing: *sharing, members };
+        DeviceTimeline { timeline: Timeline::new(left), together, fits: true }
+    }
 }
 
 /// The neighbors that run already.

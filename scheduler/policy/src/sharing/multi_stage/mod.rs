@@ -11,6 +11,5 @@ mod timeline;
 
 pub(crate) use contention_degree::ContentionDegree;
 pub(crate) use device_timeline::{
-    DeviceTimeline, MultiStageEstimate, build_set, build_with_newcomer, build_without_newcomer, estimate_all,
-    run_stages,
+    DeviceTimeline, MultiStageEstimate, ResidentWork, build_set, estimate_all, find_work, run_stages,
 };

@@ -4,6 +4,7 @@ use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interferen
 
 use super::prior::ERRORS;
 use super::process::{GaussianProcess, Observations};
+use super::questions::Questions;
 use crate::interference::log_slowdown::{Censoring, ran};
 
 /// A model of any kind, corrected by observations since its training: a Gaussian process learns its errors.
@@ -34,9 +35,11 @@ impl Interference for CorrectedModel {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         let mut predicted = self.base.predict(sets);
         let Some(errors) = &self.errors else { return predicted };
+        let mut questions = Questions::new(errors);
         for (set, members) in sets.iter().zip(&mut predicted).filter(|(set, _)| set.members.len() > 1) {
+            let asked = questions.ask(set);
             for (place, member) in members.iter_mut().enumerate() {
-                let error = errors.predict(set, place);
+                let error = questions.predict(&asked, place);
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
                 let uncertainty = member.uncertainty.min(error.variance.sqrt());
                 let corrected = ColocationEstimate::slowed(&set.members[place], slowdown, uncertainty);

@@ -34,6 +34,42 @@ pub(super) struct SimilarityWeights {
     pub(super) numbers: f64,
 }
 
+/// How similar two jobs are in each way, from 0 to 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Similarity {
+    configuration: f64,
+    model: f64,
+    family: f64,
+    numbers: f64,
+}
+
+impl Similarity {
+    /// Compares two jobs. Numbers are compared if both have the same ones.
+    pub(super) fn of(job: &JobCovariates, other: &JobCovariates) -> Similarity {
+        let (one, two) = (&job.configuration, &other.configuration);
+        let is = |holds: bool| if holds { 1.0 } else { 0.0 };
+        let (mut model, mut numbers) = (0.0, 0.0);
+        if one.model == two.model {
+            model = near(doublings(one) - doublings(two), BATCH_SCALE);
+        }
+        if !job.numbers.is_empty() && job.numbers.keys().eq(other.numbers.keys()) {
+            let apart = job.numbers.values().zip(other.numbers.values());
+            let square: f64 = apart.map(|(one, other)| (one - other).powi(2)).sum();
+            numbers = (-0.5 * square).exp();
+        }
+        let family = is(job.family.is_some() && job.family == other.family);
+        Similarity { configuration: is(one == two), model, family, numbers }
+    }
+
+    /// The similarity by these weights.
+    pub(super) fn weighed(&self, weights: &SimilarityWeights) -> f64 {
+        weights.configuration * self.configuration
+            + weights.model * self.model
+            + weights.family * self.family
+            + weights.numbers * self.numbers
+    }
+}
+
 /// The scale of batch sizes, in doublings.
 const BATCH_SCALE: f64 = 2.0;
 
@@ -57,25 +93,9 @@ impl JobCovariates {
         }
     }
 
-    /// The similarity of two jobs. Numbers are compared if both have the same ones.
+    /// The similarity of two jobs.
     pub(super) fn similarity(&self, other: &JobCovariates, weights: &SimilarityWeights) -> f64 {
-        let (one, two) = (&self.configuration, &other.configuration);
-        let mut like = 0.0;
-        if one == two {
-            like += weights.configuration;
-        }
-        if one.model == two.model {
-            like += weights.model * near(doublings(one) - doublings(two), BATCH_SCALE);
-        }
-        if self.family.is_some() && self.family == other.family {
-            like += weights.family;
-        }
-        if !self.numbers.is_empty() && self.numbers.keys().eq(other.numbers.keys()) {
-            let apart = self.numbers.values().zip(other.numbers.values());
-            let square: f64 = apart.map(|(one, other)| (one - other).powi(2)).sum();
-            like += weights.numbers * (-0.5 * square).exp();
-        }
-        like
+        Similarity::of(self, other).weighed(weights)
     }
 
     /// The names of its numbers.

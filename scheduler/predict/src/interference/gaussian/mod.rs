@@ -10,6 +10,8 @@ mod known_jobs;
 mod model;
 mod prior;
 mod process;
+mod questions;
+mod row_table;
 #[cfg(test)]
 mod tests;
 

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::prior::Prior;
 use super::process::{GaussianProcess, GpMetadata, Observations};
+use super::questions::{AskedSet, Questions};
 use crate::interference::calibration::Calibration;
-use crate::interference::log_slowdown::{Censoring, LogSlowdown, others, ran};
+use crate::interference::log_slowdown::{Censoring, LogSlowdown, ran};
 use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::usage_model::UsageModel;
@@ -74,8 +75,11 @@ impl Gaussian {
         };
         let seen = before.and_then(|before| before.larger.as_ref());
         let mut larger = seen.map_or_else(Observations::default, |larger| larger.observations().clone());
+        let mut pairs = Questions::new(&model.pairs);
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
-            let target = observed.slowdown.max(1.0).ln() - model.combine_pairs(set, member).mean;
+            let asked = pairs.ask(set);
+            let of_pairs = LogSlowdown::of_pairs(pairs.predict_pairs(&asked, member).into_iter());
+            let target = observed.slowdown.max(1.0).ln() - of_pairs.mean;
             larger.add(set, member, target, Censoring::of(observed));
         }
         model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
@@ -88,53 +92,76 @@ impl Gaussian {
 
     /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
-        let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
-            (self.predict_member(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+        let mut questions = self.questions();
+        let error = |(set, member, observed)| {
+            let observed: &MeasuredMember = observed;
+            let asked = questions.ask(set);
+            (questions.predict(&asked, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn predict_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
+    fn questions<'s>(&self) -> SetQuestions<'_, 's> {
+        SetQuestions { pairs: Questions::new(&self.pairs), larger: self.larger.as_ref().map(Questions::new) }
+    }
+
+    fn predict_set<'s>(
+        &self,
+        set: &'s ColocationSet,
+        questions: &mut SetQuestions<'_, 's>,
+    ) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
         let fits = self.memory_fit.fits(set);
+        let asked = questions.ask(set);
         let member = |(place, member): (usize, &SetMember)| {
-            let expected = self.predict_member(set, place).with_caution();
+            let expected = questions.predict(&asked, place).with_caution();
             let slowed = self.calibration.rescale(&set.gpu, expected).answer(member);
             ColocationEstimate { fits, ..self.usage.complete(set, place, slowed) }
         };
         set.members.iter().enumerate().map(member).collect()
     }
+}
 
-    fn predict_member(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
-        if set.members.len() == 2 {
-            return self.pairs.predict(set, member);
+/// Questions to both processes.
+struct SetQuestions<'p, 's> {
+    pairs: Questions<'p, 's>,
+    larger: Option<Questions<'p, 's>>,
+}
+
+/// A set in the questions to both processes.
+struct AskedOfBoth<'s> {
+    pairs: AskedSet<'s>,
+    larger: Option<AskedSet<'s>>,
+}
+
+impl<'s> SetQuestions<'_, 's> {
+    fn ask(&mut self, set: &'s ColocationSet) -> AskedOfBoth<'s> {
+        let larger = self.larger.as_mut().filter(|_| set.members.len() > 2);
+        AskedOfBoth { pairs: self.pairs.ask(set), larger: larger.map(|larger| larger.ask(set)) }
+    }
+
+    fn predict(&self, asked: &AskedOfBoth<'_>, member: usize) -> LogSlowdown {
+        if asked.pairs.members() == 2 {
+            return self.pairs.predict(&asked.pairs, member);
         }
-        let of_pairs = self.combine_pairs(set, member);
-        match &self.larger {
-            Some(larger) => {
-                let more = larger.predict(set, member);
+        let of_pairs = LogSlowdown::of_pairs(self.pairs.predict_pairs(&asked.pairs, member).into_iter());
+        match self.larger.as_ref().zip(asked.larger.as_ref()) {
+            Some((larger, asked)) => {
+                let more = larger.predict(asked, member);
                 LogSlowdown { mean: of_pairs.mean + more.mean, variance: more.variance }
             }
             None => of_pairs,
         }
     }
-
-    /// The prediction for a member of a larger set from its pairs.
-    fn combine_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
-        let pair = |other: &SetMember| {
-            let members = vec![set.members[member].clone(), other.clone()];
-            self.pairs.predict(&ColocationSet { members, ..set.clone() }, 0)
-        };
-        LogSlowdown::of_pairs(others(&set.members, member).map(pair))
-    }
 }
 
 impl Interference for Gaussian {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        sets.iter().map(|set| self.predict_set(set)).collect()
+        let mut questions = self.questions();
+        sets.iter().map(|set| self.predict_set(set, &mut questions)).collect()
     }
 }
 

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::known_jobs::{JobCovariates, KnownJobs, SimilarityWeights};
 use super::prior::Prior;
+use super::row_table::RowTable;
 use crate::interference::cholesky::Cholesky;
-use crate::interference::log_slowdown::{Censoring, LogSlowdown, others};
+use crate::interference::log_slowdown::{Censoring, others};
 
 /// Where a set shares a GPU, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,11 +24,11 @@ pub(super) struct SharingContext {
 
 /// A member with its partners, as indices of known jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct MemberRow {
+pub(super) struct MemberRow {
     #[serde(rename = "place")]
-    context: usize,
-    own: usize,
-    partners: Vec<usize>,
+    pub(super) context: usize,
+    pub(super) own: usize,
+    pub(super) partners: Vec<usize>,
 }
 
 /// Measurements to learn from.
@@ -49,12 +50,14 @@ pub(super) struct Observations {
 /// A Gaussian process with its observations.
 #[derive(Debug, Clone)]
 pub(super) struct GaussianProcess {
-    prior: Prior,
+    pub(super) prior: Prior,
     observations: Observations,
     /// Mean of the targets.
-    mean: f64,
+    pub(super) mean: f64,
     /// The weight of each observation in a prediction.
     factors: Vec<f64>,
+    /// The observations with their weights, arranged for predictions.
+    pub(super) table: RowTable,
 }
 
 /// The part of a process that is not tensors.
@@ -78,7 +81,12 @@ impl SharingContext {
         SharingContext { gpu: set.gpu.clone(), sharing: set.sharing, members: set.members.len() }
     }
 
-    fn similarity(&self, other: &SharingContext, prior: &Prior) -> f64 {
+    /// The same place with any two members.
+    pub(super) fn of_pair(set: &ColocationSet) -> SharingContext {
+        SharingContext { members: 2, ..SharingContext::of(set) }
+    }
+
+    pub(super) fn similarity(&self, other: &SharingContext, prior: &Prior) -> f64 {
         let gpu = if self.gpu == other.gpu { 1.0 } else { prior.other_gpu };
         let sharing = if self.sharing == other.sharing { 1.0 } else { prior.other_sharing };
         let size = if self.members == other.members { 1.0 } else { OTHER_SIZE };
@@ -107,12 +115,24 @@ impl Observations {
         self.member_rows.is_empty()
     }
 
+    /// The jobs that were seen.
+    pub(super) fn jobs(&self) -> &[JobCovariates] {
+        self.known_jobs.jobs()
+    }
+
+    /// Where sets were seen.
+    pub(super) fn contexts(&self) -> &[SharingContext] {
+        &self.contexts
+    }
+
     /// Fits a process to the observations, or to as many of the newest as can be solved.
     pub(super) fn learn(mut self, prior: Prior) -> GaussianProcess {
         self.forget(self.member_rows.len().saturating_sub(MAX_ROWS));
         let mean = self.targets.iter().sum::<f64>() / self.targets.len().max(1) as f64;
-        let mut process = GaussianProcess { prior, observations: self, mean, factors: Vec::new() };
+        let (factors, table) = (Vec::new(), RowTable::default());
+        let mut process = GaussianProcess { prior, observations: self, mean, factors, table };
         process.factors = process.solve();
+        process.table = RowTable::new(&process.observations.member_rows, &process.factors);
         process
     }
 
@@ -158,32 +178,6 @@ impl GaussianProcess {
         solved(&targets)
     }
 
-    /// The prediction for a member. Its variance is an upper bound, from the closest observation alone.
-    pub(super) fn predict(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
-        let query = GpQuery::of(self, set, member);
-        let mut mean = self.mean;
-        let (mut own, mut partner, mut both): (f64, f64, f64) = (0.0, 0.0, 0.0);
-        for (member_row, factor) in self.observations.member_rows.iter().zip(&self.factors) {
-            let context = query.contexts[member_row.context];
-            let like = query.partner_similarity(member_row);
-            mean += factor * query.covariance(self, member_row, &like);
-            own = own.max(context * query.sensitivity[member_row.own]);
-            partner = partner.max(context * like.pressure);
-            both = both.max(context * query.as_own[member_row.own] * like.partners);
-        }
-        let open =
-            |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
-        let most = query.self_similarity(self);
-        let prior = &self.prior;
-        let closest = query.contexts.iter().copied().fold(0.0, f64::max);
-        let variance = prior.noise
-            + prior.common * open(closest, 1.0)
-            + most.sensitivity * open(own, most.sensitivity)
-            + most.pressure * open(partner, most.pressure)
-            + (prior.pair + prior.pair_on_gpu) * most.both * open(both, most.both);
-        LogSlowdown { mean, variance }
-    }
-
     /// The observations, so that more can be added.
     pub(super) fn observations(&self) -> &Observations {
         &self.observations
@@ -191,7 +185,7 @@ impl GaussianProcess {
 
     /// The metadata, the weights and the targets.
     pub(super) fn to_stored(&self) -> (GpMetadata, &[f64], &[f64]) {
-        let GaussianProcess { prior, mean, observations, factors } = self;
+        let GaussianProcess { prior, mean, observations, factors, table: _ } = self;
         let metadata = GpMetadata { prior: *prior, mean: *mean, observations: observations.clone() };
         (metadata, factors, &observations.targets)
     }
@@ -214,6 +208,7 @@ impl GaussianProcess {
         whole.then_some(GaussianProcess {
             prior,
             mean,
+            table: RowTable::new(&observations.member_rows, &factors),
             observations: Observations { targets, ..observations },
             factors,
         })
@@ -222,95 +217,6 @@ impl GaussianProcess {
     /// The names of all numbers that jobs are compared by.
     pub(super) fn numbers(&self) -> BTreeSet<String> {
         self.observations.known_jobs.jobs().iter().flat_map(JobCovariates::numbers).cloned().collect()
-    }
-}
-
-/// A member to predict, compared with all observations.
-struct GpQuery {
-    /// Similarity to each known context.
-    contexts: Vec<f64>,
-    /// Similarity to each known job.
-    sensitivity: Vec<f64>,
-    as_own: Vec<f64>,
-    /// Means over the partners, for each known job.
-    pressure: Vec<f64>,
-    as_partners: Vec<f64>,
-    member: JobCovariates,
-    partners: Vec<JobCovariates>,
-}
-
-/// The similarity of the partners of two members.
-struct PartnerSimilarity {
-    pressure: f64,
-    partners: f64,
-}
-
-/// The similarity of a member to itself.
-struct SelfSimilarity {
-    sensitivity: f64,
-    pressure: f64,
-    both: f64,
-}
-
-impl GpQuery {
-    fn of(process: &GaussianProcess, set: &ColocationSet, member: usize) -> GpQuery {
-        let Prior { sensitivity, pressure, partners, .. } = &process.prior;
-        let context = SharingContext::of(set);
-        let own = JobCovariates::of(&set.members[member]);
-        let beside: Vec<JobCovariates> = others(&set.members, member).map(JobCovariates::of).collect();
-        let jobs = process.observations.known_jobs.jobs();
-        let of_own =
-            |weights: &SimilarityWeights| jobs.iter().map(|job| own.similarity(job, weights)).collect();
-        let of_partners = |weights: &SimilarityWeights| {
-            let mean = |job: &JobCovariates| {
-                beside.iter().map(|it| it.similarity(job, weights)).sum::<f64>() / beside.len().max(1) as f64
-            };
-            jobs.iter().map(mean).collect()
-        };
-        GpQuery {
-            contexts: process
-                .observations
-                .contexts
-                .iter()
-                .map(|it| it.similarity(&context, &process.prior))
-                .collect(),
-            sensitivity: of_own(sensitivity),
-            as_own: of_own(partners),
-            pressure: of_partners(pressure),
-            as_partners: of_partners(partners),
-            member: own,
-            partners: beside,
-        }
-    }
-
-    fn partner_similarity(&self, member_row: &MemberRow) -> PartnerSimilarity {
-        let count = member_row.partners.len().max(1) as f64;
-        let mean = |of: &[f64]| member_row.partners.iter().map(|partner| of[*partner]).sum::<f64>() / count;
-        PartnerSimilarity { pressure: mean(&self.pressure), partners: mean(&self.as_partners) }
-    }
-
-    fn covariance(&self, process: &GaussianProcess, member_row: &MemberRow, like: &PartnerSimilarity) -> f64 {
-        let both = self.as_own[member_row.own] * like.partners;
-        process.prior.covariance(
-            self.contexts[member_row.context],
-            self.sensitivity[member_row.own] + like.pressure,
-            both,
-        )
-    }
-
-    fn self_similarity(&self, process: &GaussianProcess) -> SelfSimilarity {
-        let Prior { sensitivity, pressure, partners, .. } = &process.prior;
-        let count = self.partners.len().max(1) as f64;
-        let among = |weights: &SimilarityWeights| {
-            let all =
-                self.partners.iter().flat_map(|one| self.partners.iter().map(move |other| (one, other)));
-            all.map(|(one, other)| one.similarity(other, weights)).sum::<f64>() / (count * count)
-        };
-        SelfSimilarity {
-            sensitivity: self.member.similarity(&self.member, sensitivity),
-            pressure: among(pressure),
-            both: self.member.similarity(&self.member, partners) * among(partners),
-        }
     }
 }
 
@@ -362,3 +268,7 @@ impl SimilarityMatrices {
         process.prior.covariance(context, alone, both)
     }
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;

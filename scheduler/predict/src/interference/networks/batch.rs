@@ -1,7 +1,9 @@
 //! Sets as tensors, padded to the size of the largest, with masks of the present members.
 
 use candle_core::{DType, Device, Result, Tensor};
-use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
+use cohabit_policy::interference::{
+    ColocationEstimate, ColocationSet, Configuration, MeasuredSet, SetMember, SetOutcome,
+};
 use rand_chacha::ChaCha8Rng;
 
 use super::feature_encoder::{EmbeddingIndices, FeatureEncoder};
@@ -92,6 +94,7 @@ impl SetBatch {
         for (at, NetworkInput { set, base: predicted }) in inputs_of_sets.iter().enumerate() {
             let members = encoder.numbers(set).into_iter().zip(encoder.identities(set)).zip(&set.members);
             let observed_metrics = encoder.observed(set);
+            let shown = edges_of(encoder, set, edges_shown);
             for (place, ((inputs, identity), member)) in members.enumerate() {
                 let row = at * count + place;
                 numbers[row * width..(row + 1) * width].copy_from_slice(&inputs);
@@ -109,7 +112,7 @@ impl SetBatch {
                 rates[row] = member.solo.rate.unwrap_or(0.0);
                 for other in (0..set.members.len()).filter(|other| *other != place) {
                     partner_mask[row * count + other] = 1.0;
-                    if let Some(slowdown) = edge(encoder, set, place, other, edges_shown) {
+                    if let Some(slowdown) = shown[place * set.members.len() + other] {
                         edges[row * count + other] = slowdown;
                         edges_known[row * count + other] = 1.0;
                     }
@@ -160,19 +163,22 @@ impl SetBatch {
     }
 }
 
-fn edge(
-    encoder: &FeatureEncoder,
-    set: &ColocationSet,
-    own: usize,
-    other: usize,
-    shown: Edges,
-) -> Option<f64> {
-    let (one, two) = (set.members[own].configuration(), set.members[other].configuration());
-    match shown {
-        Edges::AsReleased => encoder.pairs.measured_or_similar(&set.gpu, &one, &two),
-        Edges::OfLargerSets if set.members.len() > 2 => encoder.pairs.measured(&set.gpu, &one, &two),
+/// The edges that a network of this kind gets: the slowdown of each member beside each other one where it is
+/// known, member by member.
+pub(super) fn edges_of(encoder: &FeatureEncoder, set: &ColocationSet, shown: Edges) -> Vec<Option<f64>> {
+    let known: Vec<Configuration> = set.members.iter().map(SetMember::configuration).collect();
+    let edge = |own: usize, other: usize| match shown {
+        _ if own == other => None,
+        Edges::AsReleased => encoder.pairs.measured_or_similar(&set.gpu, &known[own], &known[other]),
+        Edges::OfLargerSets if known.len() > 2 => {
+            encoder.pairs.measured(&set.gpu, &known[own], &known[other])
+        }
         Edges::OfLargerSets => None,
-    }
+    };
+    (0..known.len())
+        .flat_map(|own| (0..known.len()).map(move |other| (own, other)))
+        .map(|(own, other)| edge(own, other))
+        .collect()
 }
 
 impl Targets {

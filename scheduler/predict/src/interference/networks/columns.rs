@@ -2,13 +2,18 @@
 //!
 //! The names are stored with the weights of trained models, so they must not change.
 
+use std::borrow::Cow;
+
 use cohabit_policy::interference::{ColocationSet, SetMember};
 use cohabit_types::{ModelFamily, SharingStrategy};
 
 use crate::interference::model_family::FAMILY_NAMES;
 
 /// A named number; `None` if it is unknown.
-pub(super) type Column = (String, Option<f64>);
+pub(super) type Column = (ColumnName, Option<f64>);
+
+/// The name of a column; most are always the same.
+pub(super) type ColumnName = Cow<'static, str>;
 
 /// Numbers of the job itself: sizes as logarithms, fractions as they are.
 pub(super) fn job_columns(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
@@ -28,16 +33,17 @@ pub(super) fn job_columns(set: &ColocationSet, member: &SetMember) -> Vec<Column
         ("solo_samples", ln(samples)),
         ("solo_part_of_peak", ln(reached)),
     ];
-    let named = sizes.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let named = sizes.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
     let operators = features.operators.iter();
-    let operators = operators.map(|(name, count)| (format!("op_{name}"), Some(count.max(0.0).ln_1p())));
+    let operators =
+        operators.map(|(name, count)| (Cow::Owned(format!("op_{name}")), Some(count.max(0.0).ln_1p())));
     named.chain(family_columns(member.family)).chain(operators).collect()
 }
 
 fn family_columns(family: Option<ModelFamily>) -> impl Iterator<Item = Column> {
     let column = move |(name, one): (&str, ModelFamily)| {
         let is = if family == Some(one) { 1.0 } else { 0.0 };
-        (format!("family {name}"), family.map(|_| is))
+        (Cow::Owned(format!("family {name}")), family.map(|_| is))
     };
     FAMILY_NAMES.into_iter().map(column)
 }
@@ -48,8 +54,9 @@ pub(super) fn measured(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let memory = member.solo.memory.zip(capacity).map(|(memory, capacity)| memory / capacity);
     // Every profile has these two, so their names have to sort before those of the others.
     let own = [("own_memory_part", memory), ("own_utilisation", member.solo.utilization)];
-    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-    let others = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), Some(*value)));
+    let own = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
+    let others =
+        member.solo.others.iter().map(|(name, value)| (Cow::Owned(format!("solo_{name}")), Some(*value)));
     own.chain(others).collect()
 }
 
@@ -68,7 +75,7 @@ pub(super) fn gpu_columns(set: &ColocationSet) -> Vec<Column> {
         ("shared by mps", shared(SharingStrategy::Mps)),
         ("shared by time-slicing", shared(SharingStrategy::TimeSliced)),
     ];
-    place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    place.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect()
 }
 
 /// The other members of the set: their number, and how much they use together.
@@ -86,5 +93,5 @@ pub(super) fn colocation_columns(set: &ColocationSet, place: usize) -> Vec<Colum
         ("wanted by others", wanted(&mut others.iter().copied())),
         ("most wanted by another", most),
     ];
-    columns.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    columns.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect()
 }

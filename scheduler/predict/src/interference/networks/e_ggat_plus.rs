@@ -13,6 +13,7 @@ use candle_nn::ops::leaky_relu;
 
 use super::batch::{Edges, SetBatch};
 use super::feature_encoder::FeatureEncoder;
+use super::inference::{EGgatPlusRows, RowNetwork};
 use super::layers::{AttentionHead, Gate, Mode, SLOPE, rows};
 use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions};
 use super::scales::Scaling;
@@ -52,18 +53,18 @@ struct Block {
 }
 
 /// Widths of the embeddings of configurations and models, and of GPUs.
-const EMBEDDING_WIDTH: usize = 12;
-const GPU_EMBEDDING_WIDTH: usize = 4;
+pub(super) const EMBEDDING_WIDTH: usize = 12;
+pub(super) const GPU_EMBEDDING_WIDTH: usize = 4;
 /// Initial standard deviation of the embeddings.
 const INITIAL_DEVIATION: f64 = 0.3;
-const HEADS: usize = 3;
-const BLOCKS: usize = 2;
+pub(super) const HEADS: usize = 3;
+pub(super) const BLOCKS: usize = 2;
 /// Inputs of an edge: the logarithm of the slowdown, and whether it is known.
-const EDGE: usize = 2;
+pub(super) const EDGE: usize = 2;
 /// Inputs from the base model.
-const OF_BASE: usize = 2;
+pub(super) const OF_BASE: usize = 2;
 /// Scales the inputs from the base model to the spread of the others.
-const STRETCH: f64 = 4.0;
+pub(super) const STRETCH: f64 = 4.0;
 
 impl Network for EGgatPlus {
     const NAME: &'static str = "e-ggat-plus";
@@ -116,6 +117,14 @@ impl Network for EGgatPlus {
         let error = ((self.answer.forward(&deep)? + self.sensitivity.forward(&own)?)? + pressure)?;
         let usage = self.usage.as_ref().map(|heads| heads.forward(&all)).transpose()?;
         Ok(NetworkOutput { ln_slowdown: (error + &batch.base)?, usage })
+    }
+
+    fn rows(
+        parameters: &Parameters,
+        encoder: &FeatureEncoder,
+        width: usize,
+    ) -> Result<Option<Box<dyn RowNetwork>>> {
+        Ok(Some(Box::new(EGgatPlusRows::of(parameters, encoder, width)?)))
     }
 }
 

@@ -12,6 +12,7 @@ use cohabit_policy::interference::{
 
 use super::batch::{NetworkInput, SetBatch};
 use super::feature_encoder::FeatureEncoder;
+use super::inference::{RowBatch, RowNetwork};
 use super::metric_importance::fit_importance;
 use super::network::{BaseModel, Network};
 use super::single_thread::predict_single_threaded;
@@ -68,15 +69,30 @@ pub(super) fn answers<N: Network>(
 ) -> Result<Vec<Vec<EnsembleOutput>>> {
     let mut predicted = Vec::with_capacity(questions.len());
     for part in questions.chunks(MAX_BATCH) {
-        let batch = SetBatch::of(encoder, part, N::EDGES, PRECISION)?;
-        let all = networks.iter().map(|network| network.predict(&batch));
-        let all: Vec<Vec<MemberOutput>> = all.collect::<Result<_>>()?;
-        let of_row = |row: usize| EnsembleOutput::of(all.iter().map(|predicted| &predicted[row]));
-        predicted.extend(part.iter().enumerate().map(|(at, question)| {
-            (0..question.set.members.len()).map(|place| of_row(at * batch.count + place)).collect()
-        }));
+        let all = predict_rows(networks, encoder, part)?;
+        let mut rows = 0..;
+        let mut next = || {
+            let row = rows.next().unwrap_or_default();
+            EnsembleOutput::of(all.iter().map(|predicted| &predicted[row]))
+        };
+        predicted.extend(part.iter().map(|question| question.set.members.iter().map(|_| next()).collect()));
     }
     Ok(predicted)
+}
+
+/// For each network the outputs for each member of each set, in order.
+fn predict_rows<N: Network>(
+    networks: &[TrainedNetwork<N>],
+    encoder: &FeatureEncoder,
+    questions: &[NetworkInput<'_>],
+) -> Result<Vec<Vec<MemberOutput>>> {
+    let in_rust: Option<Vec<&dyn RowNetwork>> = networks.iter().map(|it| it.rows.as_deref()).collect();
+    if let Some(networks) = in_rust {
+        let batch = RowBatch::of(encoder, questions, N::EDGES);
+        return Ok(networks.iter().map(|network| network.predict(&batch)).collect());
+    }
+    let batch = SetBatch::of(encoder, questions, N::EDGES, PRECISION)?;
+    networks.iter().map(|network| network.predict(&batch, questions)).collect()
 }
 
 impl EnsembleOutput {
@@ -133,7 +149,11 @@ impl<N: Network> Interference for Ensemble<N> {
         let questions: Vec<NetworkInput<'_>> = together.map(question).collect();
         // Layers that fitted together in training do so here, and no caller could act on an error.
         let ask = || answers(&self.networks, &self.encoder, &questions);
-        let Ok(answers) = predict_single_threaded(ask) else { return base };
+        let answered = match self.networks.iter().all(|network| network.rows.is_some()) {
+            true => ask(),
+            false => predict_single_threaded(ask),
+        };
+        let Ok(answers) = answered else { return base };
         let mut answers = answers.into_iter();
         let of_set = |(set, base): (&ColocationSet, Vec<ColocationEstimate>)| {
             if set.members.len() < 2 {

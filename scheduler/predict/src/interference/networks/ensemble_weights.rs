@@ -90,7 +90,8 @@ pub(super) fn restored<N: Network>(weights: &Weights) -> Result<Ensemble<N>, Res
     let network = |at: usize| -> Result<TrainedNetwork<N>, RestoreError> {
         let mut parameters = Parameters::stored(beginning(weights, &prefix(at)), PRECISION);
         let network = N::new(&mut parameters, &metadata.encoder, metadata.width)?;
-        Ok(TrainedNetwork { network, parameters })
+        let rows = N::rows(&parameters, &metadata.encoder, metadata.width)?;
+        Ok(TrainedNetwork { network, parameters, rows })
     };
     let networks = (0..metadata.networks).map(network).collect::<Result<_, _>>()?;
     let base_weights = Weights { tensors: beginning(weights, BASE), metadata: metadata.base };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Column};
 use super::pair_table::PairTable;
-use super::scales::{Scales, Scaling};
+use super::scales::{ColumnPlaces, Scales, Scaling};
 use super::usage_outputs::UsageOutputs;
 
 /// Encodes sets for a network.
@@ -105,6 +105,11 @@ impl FeatureEncoder {
         rows(set).iter().map(|row| self.scales.row(row)).collect()
     }
 
+    /// Encodes many sets one after the other.
+    pub(super) fn columns(&self) -> EncodedColumns<'_> {
+        EncodedColumns { scales: &self.scales, places: ColumnPlaces::default() }
+    }
+
     /// The identity of each member.
     pub(super) fn identities(&self, set: &ColocationSet) -> Vec<EmbeddingIndices> {
         let gpu = index_of(&self.vocabulary.gpus, &set.gpu);
@@ -114,6 +119,23 @@ impl FeatureEncoder {
             gpu,
         };
         set.members.iter().map(identity).collect()
+    }
+}
+
+/// The inputs of many sets; most have the same columns, whose places are remembered.
+#[derive(Debug)]
+pub(super) struct EncodedColumns<'e> {
+    scales: &'e Scales,
+    places: ColumnPlaces,
+}
+
+impl EncodedColumns<'_> {
+    /// Gives the inputs of each member of a set, one after the other.
+    pub(super) fn numbers(&mut self, set: &ColocationSet, mut give: impl FnMut(f64)) {
+        for row in rows(set) {
+            self.scales.find(&row, &mut self.places);
+            self.scales.each(&row, &self.places, &mut give);
+        }
     }
 }
 

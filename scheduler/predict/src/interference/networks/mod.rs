@@ -1,6 +1,7 @@
 //! Neural networks that learn interference: graph attention and dense ones.
 //!
 //! `feature_encoder` encodes a set as numbers and `batch` as tensors; a [`network::Network`] predicts;
+//! `inference` has the same networks in plain Rust, for deciding;
 //! `usage_heads` adds outputs for memory and utilization to one, if the measurements have them;
 //! `training` trains one network, `ensemble_training` several that predict together as an `ensemble`;
 //! `ensemble_weights` stores them.
@@ -16,6 +17,7 @@ mod feature_encoder;
 mod huber;
 mod iapp;
 mod iasp;
+mod inference;
 mod kind;
 mod layers;
 mod metric_importance;

@@ -5,6 +5,7 @@ use candle_core::{Result, Tensor};
 use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::huber::huber;
+use super::inference::RowNetwork;
 use super::layers::Mode;
 use super::scales::Scaling;
 use crate::networks::Parameters;
@@ -35,6 +36,15 @@ pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// The contention metrics of every row, from 0 to 1, `[rows, metrics]`; `None` for networks that do not
     /// use them.
     fn contention(&self, _: &SetBatch) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The same network in plain Rust, for predictions; `None` where only this one exists.
+    ///
+    /// # Errors
+    ///
+    /// If a parameter is missing.
+    fn rows(_: &Parameters, _: &FeatureEncoder, _: usize) -> Result<Option<Box<dyn RowNetwork>>> {
         Ok(None)
     }
 

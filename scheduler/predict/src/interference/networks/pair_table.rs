@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Entry>", into = "Vec<Entry>")]
 pub(super) struct PairTable {
-    by_place: BTreeMap<PairKey, MeanSlowdown>,
+    /// By GPU, own configuration and that of the other, so that none has to be copied for a question.
+    by_gpu: BTreeMap<GpuKind, BTreeMap<Configuration, BTreeMap<Configuration, MeanSlowdown>>>,
 }
 
 /// The slowdown of the first configuration beside the second.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct PairKey {
     gpu: GpuKind,
     own: Configuration,
@@ -40,16 +41,20 @@ impl PairTable {
                 {
                     let Some(observed) = observed else { continue };
                     let place = PairKey { gpu: it.set.gpu.clone(), own: own.clone(), other: partner.clone() };
-                    self.by_place.entry(place).or_default().add(observed.slowdown.max(1.0).ln());
+                    self.entry(place).add(observed.slowdown.max(1.0).ln());
                 }
             }
         }
     }
 
+    fn entry(&mut self, PairKey { gpu, own, other }: PairKey) -> &mut MeanSlowdown {
+        self.by_gpu.entry(gpu).or_default().entry(own).or_default().entry(other).or_default()
+    }
+
     /// The measured slowdown of one configuration beside another.
     pub(super) fn measured(&self, gpu: &GpuKind, own: &Configuration, other: &Configuration) -> Option<f64> {
-        let place = PairKey { gpu: gpu.clone(), own: own.clone(), other: other.clone() };
-        self.by_place.get(&place).map(|slowdown| slowdown.ln.exp())
+        let slowdown = self.by_gpu.get(gpu)?.get(own)?.get(other)?;
+        Some(slowdown.ln.exp())
     }
 
     /// The measured slowdown, or that of the same models with other batch sizes.
@@ -59,11 +64,13 @@ impl PairTable {
         own: &Configuration,
         other: &Configuration,
     ) -> Option<f64> {
-        let like = |place: &&PairKey| {
-            place.gpu == *gpu && place.own.model == own.model && place.other.model == other.model
+        let similar = || {
+            let owns = self.by_gpu.get(gpu)?.iter().filter(|(known, _)| known.model == own.model);
+            let mut others = owns.flat_map(|(_, others)| others);
+            let (_, slowdown) = others.find(|(known, _)| known.model == other.model)?;
+            Some(slowdown.ln.exp())
         };
-        let found = self.by_place.iter().find(|(place, _)| like(place));
-        self.measured(gpu, own, other).or_else(|| found.map(|(_, slowdown)| slowdown.ln.exp()))
+        self.measured(gpu, own, other).or_else(similar)
     }
 }
 
@@ -76,12 +83,22 @@ impl MeanSlowdown {
 
 impl From<Vec<Entry>> for PairTable {
     fn from(entries: Vec<Entry>) -> PairTable {
-        PairTable { by_place: entries.into_iter().collect() }
+        let mut pairs = PairTable::default();
+        entries.into_iter().for_each(|(place, slowdown)| *pairs.entry(place) = slowdown);
+        pairs
     }
 }
 
 impl From<PairTable> for Vec<Entry> {
     fn from(pairs: PairTable) -> Vec<Entry> {
-        pairs.by_place.into_iter().collect()
+        let mut entries = Vec::new();
+        for (gpu, owns) in pairs.by_gpu {
+            for (own, others) in owns {
+                entries.extend(others.into_iter().map(|(other, slowdown)| {
+                    (PairKey { gpu: gpu.clone(), own: own.clone(), other }, slowdown)
+                }));
+            }
+        }
+        entries
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::Column;
+use super::columns::{Column, ColumnName};
 
 /// How numbers are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Scales {
         let mut count = 0;
         for row in rows {
             count += 1;
-            let known = row.iter().filter_map(|(name, value)| Some((name.as_str(), (*value)?)));
+            let known = row.iter().filter_map(|(name, value)| Some((&**name, (*value)?)));
             known.filter(|(_, value)| value.is_finite()).for_each(|(name, value)| {
                 known_values.entry(name).or_default().push(value);
             });
@@ -79,24 +79,58 @@ impl Scales {
 
     /// Each scaled number, if it has a value.
     pub(super) fn scale(&self, columns: &[Column]) -> Vec<Option<f64>> {
-        let scaled = |scale: &Scale| {
-            let (_, value) = columns.iter().find(|(name, _)| *name == scale.name)?;
-            let value = value.filter(|value| value.is_finite())?;
-            Some(((value - scale.from) / scale.width).clamp(-MAX_SCALED, MAX_SCALED))
-        };
-        self.scales.iter().map(scaled).collect()
+        let mut places = ColumnPlaces::default();
+        self.find(columns, &mut places);
+        let scaled = |(scale, place): (&Scale, &Option<usize>)| scale.apply(columns[(*place)?].1);
+        self.scales.iter().zip(&places.places).map(scaled).collect()
     }
 
     /// The inputs of a member; a missing value becomes 0, the middle of the scale.
     pub(super) fn row(&self, columns: &[Column]) -> Vec<f64> {
+        let mut places = ColumnPlaces::default();
+        self.find(columns, &mut places);
         let mut row = Vec::with_capacity(self.width());
-        for (scale, known_values) in self.scales.iter().zip(self.scale(columns)) {
-            row.push(known_values.unwrap_or(0.0));
+        self.each(columns, &places, &mut |number| row.push(number));
+        row
+    }
+
+    /// Gives the same inputs one after the other, with columns whose places are known.
+    pub(super) fn each(&self, columns: &[Column], places: &ColumnPlaces, give: &mut impl FnMut(f64)) {
+        for (scale, place) in self.scales.iter().zip(&places.places) {
+            let known = place.and_then(|place| scale.apply(columns[place].1));
+            give(known.unwrap_or(0.0));
             if scale.missing == Missingness::Sometimes {
-                row.push(if known_values.is_some() { 1.0 } else { 0.0 });
+                give(if known.is_some() { 1.0 } else { 0.0 });
             }
         }
-        row
+    }
+
+    /// Finds where each number is among these columns, unless the last ones had the same names.
+    pub(super) fn find(&self, columns: &[Column], places: &mut ColumnPlaces) {
+        let names = columns.iter().map(|(name, _)| name);
+        if places.is_known && names.clone().eq(&places.names) {
+            return;
+        }
+        let place = |scale: &Scale| columns.iter().position(|(name, _)| *name == scale.name);
+        places.places = self.scales.iter().map(place).collect();
+        places.names = names.cloned().collect();
+        places.is_known = true;
+    }
+}
+
+/// Where the numbers are among columns with certain names.
+#[derive(Debug, Default)]
+pub(super) struct ColumnPlaces {
+    is_known: bool,
+    names: Vec<ColumnName>,
+    /// For each scale.
+    places: Vec<Option<usize>>,
+}
+
+impl Scale {
+    fn apply(&self, value: Option<f64>) -> Option<f64> {
+        let value = value.filter(|value| value.is_finite())?;
+        Some(((value - self.from) / self.width).clamp(-MAX_SCALED, MAX_SCALED))
     }
 }
 
@@ -123,7 +157,7 @@ mod tests {
     use super::*;
 
     fn columns(values: &[(&str, Option<f64>)]) -> Vec<Column> {
-        values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+        values.iter().map(|(name, value)| ((*name).to_owned().into(), *value)).collect()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::batch::{NetworkInput, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
+use super::inference::RowNetwork;
 use super::layers::Mode;
 use super::network::{Network, NetworkOutput, TrainingOptions};
 use super::usage_outputs::ExpectedSet;
@@ -21,6 +22,8 @@ use crate::random::RandomExt;
 pub(super) struct TrainedNetwork<N> {
     pub(super) network: N,
     pub(super) parameters: Parameters,
+    /// The same network in plain Rust, if there is one.
+    pub(super) rows: Option<Box<dyn RowNetwork>>,
 }
 
 /// An input with its measurement.
@@ -108,7 +111,8 @@ impl NetworkTrainer<'_> {
             }
         }
         parameters.set(&best_values)?;
-        Ok(TrainedNetwork { network, parameters })
+        let rows = N::rows(&parameters, encoder, width)?;
+        Ok(TrainedNetwork { network, parameters, rows })
     }
 
     /// The learning rate, which falls along half a cosine.
@@ -145,8 +149,12 @@ impl NetworkTrainer<'_> {
 }
 
 impl<N: Network> TrainedNetwork<N> {
-    /// The outputs for each row of a batch.
-    pub(super) fn predict(&self, batch: &SetBatch) -> Result<Vec<MemberOutput>> {
+    /// The outputs for each member of each set of a batch, by the network as it was trained.
+    pub(super) fn predict(
+        &self,
+        batch: &SetBatch,
+        inputs_of_sets: &[NetworkInput<'_>],
+    ) -> Result<Vec<MemberOutput>> {
         let NetworkOutput { ln_slowdown, usage } = self.network.forward(batch, &mut Mode::Inference)?;
         let ln_slowdown: Vec<f64> =
             ln_slowdown.detach().relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()?;
@@ -154,7 +162,9 @@ impl<N: Network> TrainedNetwork<N> {
             Some(usage) => usage.detach().to_dtype(DType::F64)?.to_vec2()?,
             None => vec![Vec::new(); ln_slowdown.len()],
         };
-        let row = |(ln_slowdown, usage)| MemberOutput { ln_slowdown, usage };
-        Ok(ln_slowdown.into_iter().zip(usage).map(row).collect())
+        let sizes = inputs_of_sets.iter().map(|it| it.set.members.len()).enumerate();
+        let present = sizes.flat_map(|(at, size)| (0..size).map(move |place| at * batch.count + place));
+        let row = |row: usize| MemberOutput { ln_slowdown: ln_slowdown[row], usage: usage[row].clone() };
+        Ok(present.map(row).collect())
     }
 }

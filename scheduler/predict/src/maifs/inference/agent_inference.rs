@@ -3,10 +3,10 @@
 use cohabit_policy::maifs::{JointObservation, JointValues, PAIR_FEATURES, SERVER_FEATURES, TASK_FEATURES};
 
 use super::dense::{Dense, DenseMlp, RowAttention, RowNorm};
-use super::elementary::gelu;
 use super::stored_tensors::{StoredTensors, WeightsError};
 use crate::maifs::feature_scales::{FeatureScales, scale_rows};
 use crate::maifs::shape::{BLOCK_HIDDEN, BLOCKS, FACTORS, IDLE_HIDDEN, NetworkVariant, PAIR_INPUTS, WIDTH};
+use crate::networks::elementary::gelu;
 
 /// The networks of all agents with the scales of their features.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! The layers on rows of numbers.
 
-use super::elementary::{gelu, masked_softmax};
 use super::stored_tensors::{StoredTensors, WeightsError};
 use crate::maifs::layer_norm::EPSILON;
 use crate::maifs::shape::{BLOCK_HIDDEN, FACTORS, HEADS, WIDTH};
+use crate::networks::elementary::{gelu, masked_softmax};
 
 /// An affine map.
 #[derive(Debug)]

@@ -6,7 +6,6 @@
 
 mod agent_inference;
 mod dense;
-mod elementary;
 mod stored_tensors;
 
 pub(super) use agent_inference::AgentInference;

@@ -14,6 +14,7 @@ const GELU_FACTOR: f32 = 0.797_884_6;
 const GELU_CUBE: f32 = 0.044_715;
 
 /// e^x with a relative error of about 1e-7.
+#[inline(always)]
 fn exp(x: f32) -> f32 {
     let x = x.clamp(-LARGEST_EXPONENT, LARGEST_EXPONENT);
     let rounded = x * std::f32::consts::LOG2_E + ROUNDER;
@@ -32,7 +33,8 @@ fn exp(x: f32) -> f32 {
 }
 
 /// GELU in its usual approximation by the hyperbolic tangent, which the tensor library computes too.
-pub(super) fn gelu(values: &mut [f32]) {
+#[inline(always)]
+pub(crate) fn gelu(values: &mut [f32]) {
     for value in values {
         let x = *value;
         let twice = 2.0 * GELU_FACTOR * x * (1.0 + GELU_CUBE * x * x);
@@ -41,8 +43,33 @@ pub(super) fn gelu(values: &mut [f32]) {
     }
 }
 
+/// The logistic function.
+#[inline(always)]
+pub(crate) fn sigmoid(values: &mut [f32]) {
+    for value in values {
+        *value = 1.0 / (exp(-*value) + 1.0);
+    }
+}
+
+/// The hyperbolic tangent.
+#[inline(always)]
+pub(crate) fn tanh(values: &mut [f32]) {
+    for value in values {
+        *value = 1.0 - 2.0 / (exp(2.0 * *value) + 1.0);
+    }
+}
+
+/// The leaky rectifier with this slope below 0.
+#[inline(always)]
+pub(crate) fn leaky_relu(values: &mut [f32], slope: f32) {
+    for value in values {
+        *value = value.max(slope * *value);
+    }
+}
+
 /// Softmax of the numbers where the mask holds; 0 elsewhere, and everywhere if it holds nowhere.
-pub(super) fn masked_softmax(scores: &mut [f32], is_kept: impl Fn(usize) -> bool) {
+#[inline(always)]
+pub(crate) fn masked_softmax(scores: &mut [f32], is_kept: impl Fn(usize) -> bool) {
     let kept = scores.iter().enumerate().filter(|(at, _)| is_kept(*at)).map(|(_, score)| *score);
     let most = kept.fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
@@ -78,6 +105,20 @@ mod tests {
             let mut values = [x as f32];
             gelu(&mut values);
             assert!((f64::from(values[0]) - 0.5 * x * (1.0 + tanh)).abs() < 1e-6, "{x}");
+        }
+    }
+
+    #[test]
+    fn sigmoid_tanh_and_the_rectifier_are_those_of_their_definitions() {
+        for at in -3_000..3_000_i16 {
+            let x = f64::from(at) / 100.0;
+            let (mut one, mut two, mut three) = ([x as f32], [x as f32], [x as f32]);
+            sigmoid(&mut one);
+            tanh(&mut two);
+            leaky_relu(&mut three, 0.01);
+            assert!((f64::from(one[0]) - 1.0 / (1.0 + (-x).exp())).abs() < 1e-6, "{x}");
+            assert!((f64::from(two[0]) - x.tanh()).abs() < 1e-6, "{x}");
+            assert!((f64::from(three[0]) - if x > 0.0 { x } else { 0.01 * x }).abs() < 1e-5, "{x}");
         }
     }
 
