@@ -15,7 +15,6 @@ use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
-#[cfg(any(feature = "head", feature = "worker"))]
 
 /// tarpc opens a span for each call, which costs a third of the throughput unless it is filtered out.
 const QUIET_LIBRARIES: &str = "tarpc=warn";
