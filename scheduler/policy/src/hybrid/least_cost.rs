@@ -13,7 +13,7 @@ use super::HybridOptions;
 use super::admission::{Confidence, inflate_by_uncertainty};
 use super::resident_groups::{DeviceResidents, ResidentGroups};
 use super::sharing_filter::{AdmittedDevice, SharingFilter};
-use super::standings::{Standing, Standings, what_is_late};
+use super::standings::{DeviceStanding, Standings, what_is_late};
 use super::verdicts::Verdicts;
 use crate::interference::{ColocationEstimate, InterferenceContext, PredictionCache};
 use crate::mapping::Toggle;
@@ -153,7 +153,7 @@ impl LeastCostChooser {
         newcomer: JobId,
         own: Option<JobOutlook>,
         admitted: &AdmittedDevice,
-        standing: &Standing,
+        standing: &DeviceStanding,
         ends: &[f64],
         now: Time,
     ) -> Option<SharingConflict> {

@@ -17,7 +17,7 @@ use crate::sharing::{FreeDevice, Jobs};
 
 /// The jobs of one device.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct DeviceStanding {
     pub(super) work: ResidentWork,
     /// When each ends without a newcomer, in seconds from now, in the order of the device.
     pub(super) ends: Vec<f64>,
@@ -30,7 +30,7 @@ pub(super) struct Standing {
 #[derive(Debug, Default)]
 pub(super) struct Standings {
     version: Option<OutlookVersion>,
-    by_device: BTreeMap<DevicePlace, (Arc<DeviceResidents>, Arc<Standing>)>,
+    by_device: BTreeMap<DevicePlace, (Arc<DeviceResidents>, Arc<DeviceStanding>)>,
 }
 
 impl Standings {
@@ -46,7 +46,7 @@ impl Standings {
         jobs: &mut Jobs,
         outlooks: &dyn Outlooks,
         cache: &mut PredictionCache,
-    ) -> Vec<Arc<Standing>> {
+    ) -> Vec<Arc<DeviceStanding>> {
         let version = outlooks.version();
         if version.is_none() || version != self.version {
             (self.version, self.by_device) = (version, BTreeMap::new());
@@ -65,7 +65,7 @@ impl Standings {
         run_stages(&mut timelines, cache, ContentionDegree::default());
         for ((work, timeline), (device, residents)) in works.into_iter().zip(timelines).zip(new) {
             let expected = residents.jobs.iter().map(|job| what_is_late(*job, jobs)).collect();
-            let standing = Standing { work, ends: timeline.ends().to_vec(), expected };
+            let standing = DeviceStanding { work, ends: timeline.ends().to_vec(), expected };
             self.by_device.insert(place_of(device), (Arc::clone(residents), Arc::new(standing)));
         }
         devices.iter().map(|(device, _)| Arc::clone(&self.by_device[&place_of(device)].1)).collect()

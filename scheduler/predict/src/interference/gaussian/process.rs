@@ -24,7 +24,7 @@ pub(super) struct SharingContext {
 
 /// A member with its partners, as indices of known jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct MemberRow {
+pub(super) struct SetMemberRow {
     #[serde(rename = "place")]
     pub(super) context: usize,
     pub(super) own: usize,
@@ -39,7 +39,7 @@ pub(super) struct Observations {
     #[serde(rename = "places")]
     contexts: Vec<SharingContext>,
     #[serde(rename = "seats")]
-    member_rows: Vec<MemberRow>,
+    member_rows: Vec<SetMemberRow>,
     #[serde(rename = "readings")]
     censoring: Vec<Censoring>,
     /// Stored apart, as tensors.
@@ -106,7 +106,7 @@ impl Observations {
         let mut job = |member: &SetMember| self.known_jobs.index_of(JobCovariates::of(member));
         let own = job(&set.members[member]);
         let partners = others(&set.members, member).map(&mut job).collect();
-        self.member_rows.push(MemberRow { context, own, partners });
+        self.member_rows.push(SetMemberRow { context, own, partners });
         self.censoring.push(censoring);
         self.targets.push(target);
     }
@@ -199,7 +199,7 @@ impl GaussianProcess {
         let GpMetadata { prior, mean, observations } = metadata;
         let rows = observations.member_rows.len();
         let jobs = observations.known_jobs.jobs().len();
-        let known = |member_row: &MemberRow| {
+        let known = |member_row: &SetMemberRow| {
             let context = member_row.context < observations.contexts.len();
             context && member_row.own < jobs && member_row.partners.iter().all(|it| *it < jobs)
         };
@@ -255,7 +255,7 @@ impl SimilarityMatrices {
         }
     }
 
-    fn covariance(&self, process: &GaussianProcess, one: &MemberRow, other: &MemberRow) -> f64 {
+    fn covariance(&self, process: &GaussianProcess, one: &SetMemberRow, other: &SetMemberRow) -> f64 {
         let at = |table: &[f64], row: usize, column: usize| table[row * self.jobs + column];
         let count = (one.partners.len() * other.partners.len()).max(1) as f64;
         let mean = |table: &[f64]| {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::prior::Prior;
-use super::process::MemberRow;
+use super::process::SetMemberRow;
 
 /// The observations.
 #[derive(Debug, Default, Clone)]
@@ -111,7 +111,7 @@ impl Comparison {
 
 impl RowTable {
     /// Arranges rows with these weights.
-    pub(super) fn new(rows: &[MemberRow], factors: &[f64]) -> RowTable {
+    pub(super) fn new(rows: &[SetMemberRow], factors: &[f64]) -> RowTable {
         let mut table = RowTable::default();
         let mut numbers: BTreeMap<&[usize], usize> = BTreeMap::new();
         let mut by_context: BTreeMap<usize, BTreeMap<usize, Vec<(usize, f64)>>> = BTreeMap::new();

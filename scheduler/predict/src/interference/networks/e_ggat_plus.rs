@@ -12,10 +12,12 @@ use candle_core::{Result, Tensor};
 use candle_nn::ops::leaky_relu;
 
 use super::batch::{Edges, SetBatch};
+use super::e_ggat_plus_shape::{BLOCKS, EDGE, EMBEDDING_WIDTH, GPU_EMBEDDING_WIDTH, HEADS, OF_BASE, STRETCH};
 use super::feature_encoder::FeatureEncoder;
-use super::inference::{EGgatPlusRows, RowNetwork};
+use super::inference::EGgatPlusRows;
 use super::layers::{AttentionHead, Gate, Mode, SLOPE, rows};
 use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions};
+use super::row_network::RowNetwork;
 use super::scales::Scaling;
 use super::usage_heads::UsageHeads;
 use crate::networks::{Affine, Parameters};
@@ -52,19 +54,8 @@ struct Block {
     together: Affine,
 }
 
-/// Widths of the embeddings of configurations and models, and of GPUs.
-pub(super) const EMBEDDING_WIDTH: usize = 12;
-pub(super) const GPU_EMBEDDING_WIDTH: usize = 4;
 /// Initial standard deviation of the embeddings.
 const INITIAL_DEVIATION: f64 = 0.3;
-pub(super) const HEADS: usize = 3;
-pub(super) const BLOCKS: usize = 2;
-/// Inputs of an edge: the logarithm of the slowdown, and whether it is known.
-pub(super) const EDGE: usize = 2;
-/// Inputs from the base model.
-pub(super) const OF_BASE: usize = 2;
-/// Scales the inputs from the base model to the spread of the others.
-pub(super) const STRETCH: f64 = 4.0;
 
 impl Network for EGgatPlus {
     const NAME: &'static str = "e-ggat-plus";

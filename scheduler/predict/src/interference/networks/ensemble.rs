@@ -12,11 +12,12 @@ use cohabit_policy::interference::{
 
 use super::batch::{NetworkInput, SetBatch};
 use super::feature_encoder::FeatureEncoder;
-use super::inference::{RowBatch, RowNetwork};
+use super::inference::RowBatch;
 use super::metric_importance::fit_importance;
 use super::network::{BaseModel, Network};
+use super::row_network::{MemberOutput, RowNetwork};
 use super::single_thread::predict_single_threaded;
-use super::training::{MemberOutput, TrainedNetwork};
+use super::training::TrainedNetwork;
 use crate::interference::log_slowdown::{others, ran};
 use crate::interference::memory_fit::fits_filled;
 use crate::interference::model::Weights;

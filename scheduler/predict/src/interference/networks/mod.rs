@@ -10,6 +10,7 @@ mod batch;
 mod columns;
 mod e_ggat;
 mod e_ggat_plus;
+mod e_ggat_plus_shape;
 mod ensemble;
 mod ensemble_training;
 mod ensemble_weights;
@@ -23,6 +24,7 @@ mod layers;
 mod metric_importance;
 mod network;
 mod pair_table;
+mod row_network;
 mod scales;
 mod single_thread;
 #[cfg(test)]

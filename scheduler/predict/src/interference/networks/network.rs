@@ -5,8 +5,8 @@ use candle_core::{Result, Tensor};
 use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::huber::huber;
-use super::inference::RowNetwork;
 use super::layers::Mode;
+use super::row_network::RowNetwork;
 use super::scales::Scaling;
 use crate::networks::Parameters;
 

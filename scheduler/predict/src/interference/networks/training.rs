@@ -8,9 +8,9 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::batch::{NetworkInput, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
-use super::inference::RowNetwork;
 use super::layers::Mode;
 use super::network::{Network, NetworkOutput, TrainingOptions};
+use super::row_network::{MemberOutput, RowNetwork};
 use super::usage_outputs::ExpectedSet;
 use super::usage_targets::UsageTargets;
 use crate::interference::model::Epoch;
@@ -38,15 +38,6 @@ impl Example<'_> {
     pub(super) fn expected(&self) -> ExpectedSet<'_> {
         (&self.question.base, self.measured)
     }
-}
-
-/// The outputs of a network for a member.
-#[derive(Debug, Clone)]
-pub(super) struct MemberOutput {
-    /// The logarithm of the slowdown, at least 0.
-    pub(super) ln_slowdown: f64,
-    /// What the member uses; empty for networks that do not predict it.
-    pub(super) usage: Vec<f64>,
 }
 
 /// The data and the settings for one network.

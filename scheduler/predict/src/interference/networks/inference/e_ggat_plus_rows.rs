@@ -6,12 +6,13 @@ use pulp::{Arch, Simd, WithSimd};
 use super::attention_rows::{AttentionBuffers, AttentionRows};
 use super::dense_rows::DenseRows;
 use super::gate_rows::{GateBuffers, GateRows};
-use super::{MemberOutput, RowBatch, RowNetwork};
-use crate::interference::networks::e_ggat_plus::{
+use super::row_batch::RowBatch;
+use crate::interference::networks::e_ggat_plus_shape::{
     BLOCKS, EDGE, EMBEDDING_WIDTH, GPU_EMBEDDING_WIDTH, HEADS, OF_BASE, STRETCH,
 };
 use crate::interference::networks::feature_encoder::{EmbeddingIndices, FeatureEncoder};
 use crate::interference::networks::layers::SLOPE;
+use crate::interference::networks::row_network::{MemberOutput, RowNetwork};
 use crate::networks::Parameters;
 use crate::networks::elementary::{gelu, leaky_relu};
 

@@ -13,13 +13,5 @@ mod row_batch;
 #[cfg(test)]
 mod tests;
 
-use super::training::MemberOutput;
-
 pub(super) use e_ggat_plus_rows::EGgatPlusRows;
 pub(super) use row_batch::RowBatch;
-
-/// A trained network in plain Rust.
-pub(super) trait RowNetwork: std::fmt::Debug + Send + Sync {
-    /// The outputs for each row of a batch.
-    fn predict(&self, batch: &RowBatch) -> Vec<MemberOutput>;
-}
