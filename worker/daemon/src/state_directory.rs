@@ -157,14 +157,19 @@ impl StateDirectory {
         let mut left = Vec::new();
         for rank in ranks {
             let mut spare = self.parents();
-            if spare.len() >= most || !spare.set_aside(*rank).unwrap_or(false) {
+            let is_spare = spare.len() < most
+                && spare.set_aside(*rank).unwrap_or_else(|error| {
+                    tracing::warn!(%rank, %error, "its directory cannot be kept for another rank");
+                    false
+                });
+            if !is_spare {
                 left.push(*rank);
             }
         }
         left
     }
 
-    /// How many of them there are. Blocks.
+    /// How many spare directories there are. Blocks.
     pub(crate) fn spare_directories(&self) -> usize {
         self.parents().len()
     }
