@@ -35,6 +35,7 @@ impl Transition<'_> {
             }
         }
         self.settle_ends();
+        self.fill_left_places();
         if self.head.replan_needed {
             self.start_stores();
         }

@@ -158,6 +158,9 @@ pub struct Config {
     pub fair_share: bool,
     /// After how long an interactive job that does nothing gives its place to jobs that wait; never without.
     pub idle_stop: Option<Span>,
+    /// Whether the next member of an array takes the place of a short one without a plan. Heads that wrote
+    /// older journals planned each start.
+    pub succession: bool,
 }
 
 impl Default for Config {
@@ -170,6 +173,7 @@ impl Default for Config {
             max_running_jobs: None,
             fair_share: true,
             idle_stop: Some(Span::from_secs(1_800)),
+            succession: true,
         }
     }
 }

@@ -77,6 +77,7 @@ mod snapshot_part;
 mod snapshot_parts;
 mod submission;
 mod submit;
+mod succession;
 mod transition;
 mod updates;
 mod user_queues;

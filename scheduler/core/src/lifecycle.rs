@@ -13,6 +13,7 @@ use crate::alarm::Alarm;
 use crate::interface::Effect;
 use crate::job::{Attempt, EndedAttempt, EndedJob, JobExit, JobStatus, RankPhase, TerminalState, WaitingJob};
 use crate::placement::PlannedStart;
+use crate::succession::LeftPlace;
 use crate::transition::Transition;
 
 /// What follows the end of an attempt.
@@ -114,6 +115,7 @@ impl Transition<'_> {
         self.head.volatile.progress.remove(&id.attempt(ended.attempt.number));
         self.count_attempt(id, &ended);
         self.release(id, &ended.attempt);
+        self.left_places.push(LeftPlace::of(id, &ended));
         self.end_children(id.attempt(ended.attempt.number), ended.stop_requested);
         match self.decide_after_attempt(id, &ended) {
             AttemptDecision::End(state, reason) => self.end_job(id, state, reason),
@@ -141,7 +143,6 @@ impl Transition<'_> {
                 self.now,
             );
         }
-        self.head.replan_needed = true;
     }
 
     fn decide_after_attempt(&mut self, id: JobId, ended: &EndedAttempt) -> AttemptDecision {

@@ -99,7 +99,7 @@ impl Transition<'_> {
 
 impl Head {
     /// Whether the placement is what the demand asks for, and there is room for it.
-    fn fits(&self, demand: &Demand, placement: &Placement, now: Time) -> Result<(), String> {
+    pub(crate) fn fits(&self, demand: &Demand, placement: &Placement, now: Time) -> Result<(), String> {
         check_shape(demand, placement)?;
         placement.parts.iter().try_for_each(|part| {
             let node = self.nodes.get(&part.node).filter(|node| node.takes_jobs());

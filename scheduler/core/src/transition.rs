@@ -11,6 +11,7 @@ use crate::head::Head;
 use crate::interface::{ChangedIds, Effect};
 use crate::job::TerminalState;
 use crate::node::Node;
+use crate::succession::LeftPlace;
 
 /// The head while it handles one event.
 pub(crate) struct Transition<'a> {
@@ -19,6 +20,8 @@ pub(crate) struct Transition<'a> {
     pub(crate) cause: Cause,
     /// Jobs that ended in this transition and whose dependents have not been notified yet.
     pub(crate) just_ended: VecDeque<(JobId, TerminalState)>,
+    /// The places of attempts that ended in this transition.
+    pub(crate) left_places: Vec<LeftPlace>,
     /// What a policy has to look at again.
     pub(crate) changed_ids: ChangedIds,
     out: &'a mut Vec<Effect>,
@@ -26,8 +29,9 @@ pub(crate) struct Transition<'a> {
 
 impl<'a> Transition<'a> {
     pub(crate) fn new(head: &'a mut Head, now: Time, out: &'a mut Vec<Effect>) -> Transition<'a> {
-        let (just_ended, changed_ids) = (VecDeque::new(), ChangedIds::default());
-        Transition { head, now, cause: Cause::Clock, just_ended, changed_ids, out }
+        let (just_ended, left_places) = (VecDeque::new(), Vec::new());
+        let (cause, changed_ids) = (Cause::Clock, ChangedIds::default());
+        Transition { head, now, cause, just_ended, left_places, changed_ids, out }
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {

@@ -85,6 +85,7 @@ impl Actor for Driver {
         if self.batch.is_empty() && self.durability.is_idle() {
             self.arm(context);
         }
+        self.schedule_history(context);
         Ok(())
     }
 
@@ -136,6 +137,8 @@ impl Driver {
             Message::TrainingPauseEnded => self.training_queue.end_pause(),
             Message::Prune => self.prune(),
             Message::Flush => {}
+            Message::FlushHistory => self.flush_late_history().await?,
+            Message::SettleHistory(settled) => self.pass_history(Some(settled)).await?,
             Message::Committed => self.committed(context).await?,
             Message::Retry => self.retry(context).await?,
         }

@@ -311,7 +311,9 @@ impl WorkerDriver {
 
     fn hold(&mut self, context: &Context<Self>, id: RankId, mps: Option<MpsService>, origin: RankOrigin) {
         let (state, owners) = (self.rank_context.state.clone(), self.gpus.owners.clone());
-        let rank = RankActor::new(id, state, origin, context.address().clone(), mps, owners);
+        let acknowledgements = self.rank_context.acknowledgements.clone();
+        let driver = context.address().clone();
+        let rank = RankActor::new(id, state, acknowledgements, origin, driver, mps, owners);
         let address = context.spawn_once(ChildSpec::new(id.to_string(), COMMANDS), rank);
         self.ranks.insert(id, address);
     }

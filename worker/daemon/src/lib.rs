@@ -45,6 +45,7 @@ mod rank_context;
 mod rank_exit;
 mod recovery;
 mod removed_ranks;
+mod report_batches;
 mod retained_output;
 mod retention;
 mod search_path;

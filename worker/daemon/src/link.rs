@@ -30,13 +30,11 @@ use crate::logs;
 use crate::machine_info::MachineInfo;
 use crate::messages::{DriverMessage, LinkBegin};
 use crate::metrics;
+use crate::report_batches::ReportBatches;
 use crate::state_directory::StateDirectory;
 
 /// Reports that may be queued while a batch is being sent.
 const REPORTS: usize = 4096;
-
-/// The most reports in one batch.
-const BATCH: usize = 256;
 
 /// A head that has not taken a heartbeat after this time is unreachable.
 const HEARTBEAT_LIMIT: Span = Span::from_secs(10);
@@ -236,16 +234,14 @@ async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: 
     }
 }
 
-async fn forward_reports(head: &WorkerReports, mut reports: mpsc::Receiver<Report>) -> String {
-    loop {
-        let mut batch = Vec::new();
-        if reports.recv_many(&mut batch, BATCH).await == 0 {
-            return "the head accepted reports too slowly".to_owned();
-        }
+async fn forward_reports(head: &WorkerReports, reports: mpsc::Receiver<Report>) -> String {
+    let mut batches = ReportBatches::of(reports);
+    while let Some(batch) = batches.next().await {
         if let Err(error) = head.report(context_for(MAX_CALL), batch).await {
             return format!("the head does not answer: {error}");
         }
     }
+    "the head accepted reports too slowly".to_owned()
 }
 
 /// Asks the head again and again whether it is there, and tells the driver.

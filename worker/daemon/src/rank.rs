@@ -1,8 +1,9 @@
 //! The actor of one rank: starts it through an executor or adopts it, passes messages both ways, and reports
 //! how it ended.
 //!
-//! The end of the connection is the end of the rank: the outcome is in its directory then. If it is not, the
-//! rank is lost, and whatever is left of it is killed before the loss is reported.
+//! The end of the connection is the end of the rank: the executor has told the outcome, or it is in the
+//! directory of the rank. If it is not, the rank is lost, and whatever is left of it is killed before the
+//! loss is reported.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use cohabit_types::{Outcome, RankId, Signal, StartFailure, Time};
 use cohabit_worker_core::{Lease, RankExit, RankStart, WorkerEvent};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::time::sleep;
 
+use crate::acknowledgements::Acknowledgements;
 use crate::executor_pool::{ExecutorHandle, ExecutorPool};
 use crate::gpu::{MpsMessage, MpsService, ProcessOwners};
 use crate::messages::DriverMessage;
@@ -28,9 +29,6 @@ use crate::state_directory::StateDirectory;
 
 /// How long reporting the end of a rank may wait for the examination of its MPS server.
 const EXAMINE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Outcomes that the head has not acknowledged after this time are flushed to disk.
-const FLUSH_DELAY: Duration = Duration::from_secs(1);
 
 /// Why a rank did not start that its executor did not start in time.
 const TOO_SLOW: &str = "it was not started in time: its PATH, its working directory, its directory for checkpoints or the \
@@ -80,6 +78,7 @@ pub(crate) struct RankActor {
     id: RankId,
     directory: RankDirectory,
     state: StateDirectory,
+    acknowledgements: Acknowledgements,
     /// `None` once the rank is attached.
     origin: Option<RankOrigin>,
     driver: Address<DriverMessage>,
@@ -90,6 +89,8 @@ pub(crate) struct RankActor {
     /// Its executor, if this daemon started it, and the pool to which the executor returns.
     executor: Option<(ExecutorHandle, ExecutorPool)>,
     leases: LeaseFormat,
+    /// How it ended, as its executor told.
+    ended: Option<OutcomeRecord>,
     /// Whether it was killed with its executor, which did not act.
     is_killed: bool,
     reported: ReportedState,
@@ -107,6 +108,7 @@ impl RankActor {
     pub(crate) fn new(
         id: RankId,
         state: StateDirectory,
+        acknowledgements: Acknowledgements,
         origin: RankOrigin,
         driver: Address<DriverMessage>,
         mps: Option<MpsService>,
@@ -125,6 +127,7 @@ impl RankActor {
             id,
             directory,
             state,
+            acknowledgements,
             origin: Some(origin),
             driver,
             mps,
@@ -132,6 +135,7 @@ impl RankActor {
             commands: None,
             executor: None,
             leases,
+            ended: None,
             is_killed: false,
             reported,
         }
@@ -176,10 +180,12 @@ impl Actor for RankActor {
             RankMessage::FromExecutor(ExecutorEvent::Progress(progress)) => {
                 self.tell(WorkerEvent::Progress(self.id, progress)).await
             }
+            RankMessage::FromExecutor(ExecutorEvent::Ended(ended)) => self.ended = Some(*ended),
             RankMessage::Disconnected => {
-                let ended = match self.is_killed {
-                    true => rank_exit::outcome_of_killed(&self.directory, self.killed()).await,
-                    false => rank_exit::determine_outcome(&self.directory).await,
+                let ended = match (self.ended.take(), self.is_killed) {
+                    (Some(ended), _) => ended,
+                    (None, true) => rank_exit::outcome_of_killed(&self.directory, self.killed()).await,
+                    (None, false) => rank_exit::determine_outcome(&self.directory).await,
                 };
                 self.state.rank_has_ended();
                 self.owners.rank_ended(self.id);
@@ -298,7 +304,7 @@ impl RankActor {
         }
     }
 
-    /// Returns the executor to the pool, unless it was lost. Flushes the outcome to disk soon, unless the
+    /// Returns the executor to the pool, unless it was lost. The outcome is flushed to disk soon, unless the
     /// head acknowledges it before.
     fn release(&mut self, ended: &OutcomeRecord) {
         if matches!(ended.ending.outcome, Outcome::Lost(_)) {
@@ -307,7 +313,7 @@ impl RankActor {
         if let Some((executor, executors)) = self.executor.take() {
             executors.keep(executor);
         }
-        tokio::spawn(flush(self.directory.clone()));
+        self.acknowledgements.expect(self.id, self.directory.clone());
     }
 
     /// A fault on its GPU may have ended the rank. The core must hear of the fault first, to distinguish its
@@ -331,19 +337,6 @@ impl RankActor {
     async fn tell(&self, event: WorkerEvent) {
         let _ = self.driver.tell(DriverMessage::Worker(event)).await;
     }
-}
-
-/// Runs in a task of its own, because the actor of the rank ends before.
-async fn flush(directory: RankDirectory) {
-    sleep(FLUSH_DELAY).await;
-    blocking(move || {
-        if !directory.is_acknowledged()
-            && let Err(error) = directory.flush_ended()
-        {
-            tracing::warn!(directory = %directory.path().display(), %error, "an outcome may not survive a power cut");
-        }
-    })
-    .await;
 }
 
 /// Receives events until the connection ends. Events of a later version are passed over.

@@ -151,7 +151,9 @@ async fn first_events(connection: &mut ExecutorConnection) -> Option<RunningRank
         match ExecutorEvent::decode(&line) {
             Ok(ExecutorEvent::Stopping(progress)) => stopping = Some(progress),
             Ok(ExecutorEvent::Started(started_at)) => return Some(RunningRank { started_at, stopping }),
-            Ok(ExecutorEvent::Process(_) | ExecutorEvent::Progress(_)) => return None,
+            Ok(ExecutorEvent::Process(_) | ExecutorEvent::Progress(_) | ExecutorEvent::Ended(_)) => {
+                return None;
+            }
             Err(error) => tracing::debug!(%error, line, "passed over an unknown message of an executor"),
         }
     }

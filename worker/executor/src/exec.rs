@@ -29,7 +29,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::error_log::log_error;
 use crate::input::{InputFeed, feed_rank};
 use crate::launch::{self, LaunchStreams, LaunchedRank};
-use crate::output::{Output, PrintedStream, RankStreams, Readers};
+use crate::output::{Output, PrintedText, RankStreams, Readers};
 use crate::output_files::OpenOutput;
 use crate::process_tree::ProcessTree;
 use crate::terminal::{TERMINAL_SEGMENT, Terminal, serve_terminal};
@@ -82,7 +82,7 @@ struct OutputPace {
 
 /// Reads no faster than the client.
 struct PacedReader {
-    from: PrintedStream,
+    from: PrintedText,
     directory: ExecDirectory,
     pace: Arc<OutputPace>,
 }
@@ -187,7 +187,7 @@ impl<'a> ExecStarter<'a> {
         let exit = tree.follow(group);
         let pace = Arc::new(OutputPace::default());
         let streams = RankStreams::of(&mut child, terminal.as_ref()).map_err(failed)?;
-        let paced = |from| -> PrintedStream {
+        let paced = |from| -> PrintedText {
             Box::new(PacedReader { from, directory: directory.clone(), pace: Arc::clone(&pace) })
         };
         let log =

@@ -326,7 +326,7 @@ async fn supervise(
     let streams = RankStreams::of(&mut child, terminal.as_ref())?;
     let has_terminal = terminal.is_some();
     let (status, status_changes) =
-        watch::channel(RankStatus { started_at, process, stopping: None, progress: None });
+        watch::channel(RankStatus { started_at, process, stopping: None, progress: None, ended: None });
     let (sender, messages) = mpsc::channel(COMMANDS);
     let feeding = feed.map(|feed| tokio::spawn(feed_rank(feed)));
     let typing = terminal.map(|terminal| tokio::spawn(serve_terminal(terminal, directory.clone())));
@@ -362,14 +362,14 @@ async fn supervise(
     };
     let ending = RankExit { outcome, stopped: result.stopped, at: result.at };
     let ended = OutcomeRecord { rank: None, ending, started_at: Some(started_at), progress: result.progress };
-    write_outcome(directory, ended, result.flush).await?;
+    let ended = write_outcome(directory, ended, result.flush).await?;
     remove_read(directory, feeding, typing).await;
     result.execs.end().await;
     if result.output == RemainingOutput::Unread {
         assignments.refuse()?;
     }
-    // Connections end only now, because their end tells the daemon to read the outcome.
-    serving.abort();
+    // Connections end only now, because their end tells the daemon that this executor is free.
+    status.send_modify(|status| status.ended = Some(ended));
     let _ = serving.await;
     Ok(())
 }
@@ -399,13 +399,13 @@ async fn remove_read(
     }
 }
 
-/// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this
+/// Writes the outcome, again and again if that fails, and returns it. Only a flush waits for the disk, and so leaves this
 /// thread.
 async fn write_outcome(
     directory: &RankDirectory,
     ended: OutcomeRecord,
     flush: Flush,
-) -> Result<(), ExecutorError> {
+) -> Result<OutcomeRecord, ExecutorError> {
     let ended = Arc::new(ended);
     let mut attempts = 1;
     loop {
@@ -417,7 +417,7 @@ async fn write_outcome(
             }
         };
         match written {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(Arc::unwrap_or_clone(ended)),
             Err(error) if attempts == WRITE_ATTEMPTS => return Err(error.into()),
             Err(_) => attempts += 1,
         }

@@ -1,5 +1,6 @@
-//! Stores what a rank prints: one thread for each stream copies from the pipe to the log. Progress bars and
-//! out-of-memory messages are detected on the way.
+//! Stores what a rank prints: one thread for each stream copies from the pipe to the log, from the first
+//! piece on, so that a rank that prints nothing wakes no thread. Progress bars and out-of-memory messages
+//! are detected on the way.
 //!
 //! What also goes to a file of the job is written there after the log. A file that cannot be written any more
 //! is given up, and the log says so.
@@ -9,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::mpsc as std_mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,14 +22,22 @@ use cohabit_host::log::LogWriter;
 use cohabit_host::oom_detector::OutOfMemoryDetector;
 use cohabit_host::progress::{BarParser, BarReading};
 use cohabit_types::LogStream;
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use crate::error_log::log_error;
 use crate::output_files::OpenOutput;
 use crate::terminal::Terminal;
 
 /// The capacity of a pipe.
 const BUFFER_SIZE: usize = 64 * 1024;
+
+/// The pause before another try to start a thread.
+const THREAD_PAUSE: Duration = Duration::from_secs(1);
+
+/// How much of the first piece is read before a thread reads on.
+const FIRST_SIZE: usize = 1_024;
 
 /// How long reading the rest of the output may take once every process has ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,7 +58,14 @@ pub(crate) struct RankStreams {
 }
 
 /// A stream to which a process prints.
-pub(crate) type PrintedStream = Box<dyn Read + Send>;
+enum PrintedStream {
+    /// A pipe, of which no thread knows before something is printed.
+    Silent(OwnedFd),
+    Read(PrintedText),
+}
+
+/// What a thread reads from.
+pub(crate) type PrintedText = Box<dyn Read + Send>;
 
 impl RankStreams {
     /// Those of a process that was just started, perhaps with this terminal.
@@ -57,16 +74,23 @@ impl RankStreams {
     /// When this process has too many open files.
     pub(crate) fn of(child: &mut Child, terminal: Option<&Terminal>) -> io::Result<RankStreams> {
         if let Some(terminal) = terminal {
-            return Ok(RankStreams { stdout: Box::new(terminal.output()?), stderr: None });
+            let stdout = PrintedStream::Read(Box::new(terminal.output()?));
+            return Ok(RankStreams { stdout, stderr: None });
         }
         let pipes = child.stdout.take().zip(child.stderr.take());
         let (stdout, stderr) = pipes.expect("without a terminal both streams are pipes");
-        Ok(RankStreams { stdout: Box::new(stdout), stderr: Some(Box::new(stderr)) })
+        let (stdout, stderr) =
+            (PrintedStream::Silent(stdout.into()), Some(PrintedStream::Silent(stderr.into())));
+        Ok(RankStreams { stdout, stderr })
     }
 
     /// The same streams, each read through another reader.
-    pub(crate) fn map(self, through: impl Fn(PrintedStream) -> PrintedStream) -> RankStreams {
-        RankStreams { stdout: through(self.stdout), stderr: self.stderr.map(through) }
+    pub(crate) fn map(self, through: impl Fn(PrintedText) -> PrintedText) -> RankStreams {
+        let map = |stream| match stream {
+            PrintedStream::Silent(pipe) => PrintedStream::Read(through(Box::new(File::from(pipe)))),
+            PrintedStream::Read(text) => PrintedStream::Read(through(text)),
+        };
+        RankStreams { stdout: map(self.stdout), stderr: self.stderr.map(map) }
     }
 }
 
@@ -85,13 +109,15 @@ pub(crate) struct Readers {
     stderr: Reader,
 }
 
-/// A thread that reads one pipe after the other; started with the first pipe.
-#[derive(Default)]
-struct Reader(Option<std_mpsc::Sender<Pipe>>);
+/// A thread that reads one pipe after the other; started with the first pipe. Clones are the same thread.
+#[derive(Default, Clone)]
+struct Reader(Arc<Mutex<Option<std_mpsc::Sender<Pipe>>>>);
 
 /// A pipe, and where its content goes.
 struct Pipe {
-    from: PrintedStream,
+    /// What was read of it already.
+    begin: Vec<u8>,
+    from: PrintedText,
     sink: Sink,
     /// The file of the job that it goes to as well.
     copy: Option<File>,
@@ -123,10 +149,9 @@ impl Output {
         let (bar, oom_detector) = (Arc::clone(&sink.bar), Arc::clone(&sink.oom_detector));
         let RankStreams { stdout, stderr } = streams;
         if let Some(stderr) = stderr {
-            let err = Pipe { from: stderr, sink: sink.clone(), copy: files.stderr };
-            readers.stderr.read(LogStream::Stderr, err)?;
+            readers.stderr.store(LogStream::Stderr, stderr, sink.clone(), files.stderr)?;
         }
-        readers.stdout.read(LogStream::Stdout, Pipe { from: stdout, sink, copy: files.stdout })?;
+        readers.stdout.store(LogStream::Stdout, stdout, sink, files.stdout)?;
         Ok(Output { bar, oom_detector, ended })
     }
 
@@ -155,10 +180,49 @@ impl Output {
 }
 
 impl Reader {
-    /// Reads this pipe after those that it was given before.
-    fn read(&mut self, stream: LogStream, pipe: Pipe) -> io::Result<()> {
-        let pipe = match &self.0 {
-            Some(thread) => match thread.send(pipe) {
+    /// Reads this stream after those that it was given before.
+    fn store(
+        &self,
+        stream: LogStream,
+        from: PrintedStream,
+        sink: Sink,
+        copy: Option<File>,
+    ) -> io::Result<()> {
+        let pipe = match from {
+            PrintedStream::Read(from) => {
+                let pipe = Pipe { begin: Vec::new(), from, sink, copy };
+                return self.read(stream, pipe).map_err(|(error, _unread)| error);
+            }
+            PrintedStream::Silent(pipe) => pipe::Receiver::from_owned_fd(pipe)?,
+        };
+        let reader = self.clone();
+        tokio::spawn(async move {
+            let Some(begin) = first_piece(&pipe).await else { return };
+            match pipe.into_blocking_fd() {
+                Ok(pipe) => {
+                    let from = Box::new(File::from(pipe));
+                    reader.read_at_last(stream, Pipe { begin, from, sink, copy }).await;
+                }
+                Err(error) => log_error(&format!("the output cannot be read: {error}")),
+            }
+        });
+        Ok(())
+    }
+
+    /// As soon as a thread can be started: until then the rank waits that prints more than a pipe holds.
+    async fn read_at_last(&self, stream: LogStream, mut pipe: Pipe) {
+        while let Err((error, unread)) = self.read(stream, pipe) {
+            log_error(&format!("the output is not read yet: {error}"));
+            sleep(THREAD_PAUSE).await;
+            pipe = *unread;
+        }
+    }
+
+    /// Has a thread read this pipe, or gives it back.
+    fn read(&self, stream: LogStream, pipe: Pipe) -> Result<(), (io::Error, Box<Pipe>)> {
+        let mut thread = lock(&self.0);
+        let unread = match &*thread {
+            Some(running) => match running.send(pipe) {
                 Ok(()) => return Ok(()),
                 // The thread has panicked.
                 Err(unread) => unread.0,
@@ -170,9 +234,26 @@ impl Reader {
             LogStream::Stdout => "stdout",
             LogStream::Stderr => "stderr",
         };
-        thread::Builder::new().name(name.into()).spawn(move || read_each(stream, &pipes))?;
-        self.0 = Some(sender.clone());
-        sender.send(pipe).map_err(|_unread| io::ErrorKind::BrokenPipe.into())
+        let started = thread::Builder::new().name(name.into()).spawn(move || read_each(stream, &pipes));
+        if let Err(error) = started {
+            return Err((error, Box::new(unread)));
+        }
+        let sent = sender.send(unread);
+        *thread = Some(sender);
+        sent.map_err(|unread| (io::ErrorKind::BrokenPipe.into(), Box::new(unread.0)))
+    }
+}
+
+/// What is printed first; `None` if nothing ever is.
+async fn first_piece(pipe: &pipe::Receiver) -> Option<Vec<u8>> {
+    let mut piece = [0; FIRST_SIZE];
+    loop {
+        pipe.readable().await.ok()?;
+        match pipe.try_read(&mut piece) {
+            Ok(length) => return Some(piece[..length].to_vec()).filter(|piece| !piece.is_empty()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => return None,
+        }
     }
 }
 
@@ -184,19 +265,23 @@ fn read_each(stream: LogStream, pipes: &std_mpsc::Receiver<Pipe>) {
 }
 
 fn read_to_end(stream: LogStream, pipe: Pipe, piece: &mut [u8]) {
-    let Pipe { mut from, sink, mut copy } = pipe;
+    let Pipe { begin, mut from, sink, mut copy } = pipe;
     let mut bars = BarParser::default();
+    let mut store = |piece: &[u8]| {
+        lock(&sink.log).append(stream, now(), piece);
+        lock(&sink.oom_detector).append(stream, piece);
+        if let Some(bar) = bars.feed(piece) {
+            *lock(&sink.bar) = Some(bar);
+        }
+        copy = copy.take().and_then(|file| sink.copy(file, piece));
+    };
+    if !begin.is_empty() {
+        store(&begin);
+    }
     loop {
         match from.read(piece) {
             Ok(0) => return,
-            Ok(length) => {
-                lock(&sink.log).append(stream, now(), &piece[..length]);
-                lock(&sink.oom_detector).append(stream, &piece[..length]);
-                if let Some(bar) = bars.feed(&piece[..length]) {
-                    *lock(&sink.bar) = Some(bar);
-                }
-                copy = copy.and_then(|file| sink.copy(file, &piece[..length]));
-            }
+            Ok(length) => store(&piece[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }

@@ -3,11 +3,13 @@
 //! There is one connection at a time; a new one replaces the one before.
 
 use std::future::pending;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_host::format::JsonLine;
 use cohabit_host::messages::{ExecutorCommand, ExecutorEvent};
+use cohabit_host::records::OutcomeRecord;
 use cohabit_types::{Progress, Time};
 use cohabit_worker_core::Stopping;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -15,14 +17,17 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use crate::error_log::log_error;
 
 /// How often the rank's progress is read, and sent if it has changed.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The state of a running rank, as daemons learn it.
+/// How long a daemon may take to read that the rank has ended.
+const TELL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The state of a rank, as daemons learn it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RankStatus {
     pub(crate) started_at: Time,
@@ -31,6 +36,8 @@ pub(crate) struct RankStatus {
     /// How far its stop has got, if it is being stopped.
     pub(crate) stopping: Option<Stopping>,
     pub(crate) progress: Option<Progress>,
+    /// How it ended, once that is written down.
+    pub(crate) ended: Option<OutcomeRecord>,
 }
 
 /// What the supervisor receives from the connection.
@@ -49,19 +56,33 @@ pub(crate) struct DaemonSockets {
     pub(crate) listener: Arc<UnixListener>,
 }
 
-/// Serves one daemon after the other until it is aborted.
+/// Serves one daemon after the other until the end of the rank is told to the last one.
 pub(crate) async fn serve(
     sockets: DaemonSockets,
     status: watch::Receiver<RankStatus>,
     messages: mpsc::Sender<DaemonMessage>,
 ) {
     let DaemonSockets { connection, listener } = sockets;
+    let mut end = status.clone();
     let mut current = JoinSet::new();
     current.spawn(serve_connection(connection, status.clone(), messages.clone()));
-    while let Ok((stream, _)) = listener.accept().await {
-        current.shutdown().await;
-        current.spawn(serve_connection(stream, status.clone(), messages.clone()));
+    loop {
+        tokio::select! {
+            biased;
+            () = has_ended(&mut end) => break,
+            Ok((stream, _)) = listener.accept() => {
+                current.shutdown().await;
+                current.spawn(serve_connection(stream, status.clone(), messages.clone()));
+            }
+        }
     }
+    // A daemon that does not read finds the outcome in the directory of the rank.
+    let _ = timeout(TELL_TIMEOUT, current.join_next()).await;
+}
+
+async fn has_ended(status: &mut watch::Receiver<RankStatus>) {
+    // Without a supervisor the rank has ended.
+    let _ = status.wait_for(|status| status.ended.is_some()).await;
 }
 
 async fn serve_connection(
@@ -70,10 +91,9 @@ async fn serve_connection(
     messages: mpsc::Sender<DaemonMessage>,
 ) {
     let (reading, writing) = stream.into_split();
-    // Commands that arrived before the connection broke count, even if nothing can be sent any more.
     tokio::select! {
         () = receive_commands(reading, &messages) => {}
-        () = async { send_events(writing, status).await; pending().await } => {}
+        () = tell(writing, status) => {}
     }
     // Without a supervisor the rank has ended.
     let _ = messages.send(DaemonMessage::Disconnected).await;
@@ -91,25 +111,39 @@ async fn receive_commands(reading: OwnedReadHalf, messages: &mpsc::Sender<Daemon
     }
 }
 
-/// Sends everything once, then each change of the progress. Returns when the connection is closed.
-async fn send_events(mut writing: OwnedWriteHalf, mut status: watch::Receiver<RankStatus>) {
+/// Returns when the end of the rank is sent.
+async fn tell(writing: OwnedWriteHalf, status: watch::Receiver<RankStatus>) {
+    if send_events(writing, status).await.is_err() {
+        // Commands that arrived before the connection broke count, even if nothing can be sent any more.
+        pending().await
+    }
+}
+
+/// Sends everything once, then each change of the progress, and at last the end.
+///
+/// # Errors
+/// When the connection is closed.
+async fn send_events(mut writing: OwnedWriteHalf, mut status: watch::Receiver<RankStatus>) -> io::Result<()> {
     let mut events = {
         let status = status.borrow();
         let mut events = Vec::from_iter(status.stopping.map(ExecutorEvent::Stopping));
         events.extend([ExecutorEvent::Started(status.started_at), ExecutorEvent::Process(status.process)]);
         events
     };
+    let mut told = None;
     loop {
-        events.extend(status.borrow_and_update().progress.clone().map(ExecutorEvent::Progress));
-        for event in events.drain(..) {
-            if writing.write_all(&event.encode()).await.is_err() {
-                return;
-            }
+        let RankStatus { progress, ended, .. } = status.borrow_and_update().clone();
+        if progress != told {
+            events.extend(progress.clone().map(ExecutorEvent::Progress));
+            told = progress;
         }
-        // Progress changes no more often than it is polled.
-        sleep(POLL_INTERVAL).await;
-        if status.changed().await.is_err() {
-            return;
+        let is_over = ended.is_some();
+        events.extend(ended.map(|ended| ExecutorEvent::Ended(Box::new(ended))));
+        let lines: Vec<u8> = events.drain(..).flat_map(|event| event.encode()).collect();
+        writing.write_all(&lines).await?;
+        if is_over {
+            return Ok(());
         }
+        status.changed().await.map_err(io::Error::other)?;
     }
 }

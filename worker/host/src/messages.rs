@@ -1,11 +1,14 @@
 //! The messages between a worker daemon and an executor, over the socket in the rank's directory.
 //!
 //! After each connection the executor sends everything it knows about the rank, then every change of its
-//! progress. How the rank ended is not sent: the executor writes it to `outcome.json` and closes the
-//! connection. [`format`](mod@crate::format) defines the JSON lines that carry these messages.
+//! progress. At the end it writes to `outcome.json` how the rank ended, sends the same, and closes the
+//! connection: whoever was not connected, or not in time, reads the file.
+//! [`format`](mod@crate::format) defines the JSON lines that carry these messages.
 
 use cohabit_types::{Progress, Signal, Time};
 use cohabit_worker_core::{Lease, SignalTarget, Stopping};
+
+use crate::records::OutcomeRecord;
 
 /// From the executor to the daemon.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +23,8 @@ pub enum ExecutorEvent {
     Process(i32),
     /// The latest progress of the rank.
     Progress(Progress),
+    /// How the rank ended, as it is written in its directory. The last message.
+    Ended(Box<OutcomeRecord>),
 }
 
 /// From the daemon to the executor.

@@ -32,6 +32,7 @@ mod running_limit;
 mod share_limits;
 mod shares;
 mod stalls;
+mod succession;
 mod time_slices;
 mod updates;
 mod workers;

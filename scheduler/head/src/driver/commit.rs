@@ -6,8 +6,9 @@
 //! them. Queries are answered meanwhile from the durable state.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use cohabit_actor::{ActorFailure, Context};
+use cohabit_actor::{ActorFailure, Context, ReplyTo};
 use cohabit_journal::is_journaled;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Refusal, Reply};
@@ -18,7 +19,17 @@ use super::feed::FeedPlace;
 use super::log_line::LogLine;
 use super::message::Message;
 use super::state::Driver;
-use crate::journal::{Commit, JournalEntry};
+use crate::journal::{Commit, JournalEntry, JournalWrite, JournalWriteError};
+
+/// How long history is collected before a commit of events takes it along: what is written together shares
+/// pages of the file.
+const HISTORY_SPAN: Duration = Duration::from_millis(20);
+
+/// History that has waited for so long gets a commit, and a flush of the disk, of its own.
+const HISTORY_LIMIT: Duration = Duration::from_millis(40);
+
+/// So much history does not wait.
+const MOST_HISTORY: usize = 4_096;
 
 impl Driver {
     /// Begins the next commit if the batch is complete and the journal is free.
@@ -39,7 +50,8 @@ impl Driver {
             return self.apply_durable_events(events).await;
         }
         self.figures.begin_commit();
-        let outcome = self.durability.commit(&self.parts.journal, events);
+        let history = self.due_history();
+        let outcome = self.durability.commit(&self.parts.journal, history, events);
         // The message says only that the commit has ended: the driver may have taken the outcome by then.
         context.pipe_to_self(outcome, |_| Message::Committed);
         Ok(())
@@ -78,7 +90,8 @@ impl Driver {
         while !self.batch.is_empty() {
             let events = self.batch.take();
             // `settle` takes the outcome.
-            drop(self.durability.commit(&self.parts.journal, events));
+            let history = std::mem::take(&mut self.history);
+            drop(self.durability.commit(&self.parts.journal, history, events));
             self.settle().await?;
             if let Some(error) = self.durability.error() {
                 return Err(ActorFailure::from_message(error.to_string()));
@@ -132,9 +145,15 @@ impl Driver {
                 handled.send(());
             }
         }
-        self.flush_history().await?;
-        // Events that wait for the next commit are not in the head yet, so a snapshot taken now is complete.
-        self.parts.snapshots.take(&self.parts.head, &mut self.state_check, &self.parts.journal);
+        let is_snapshot_due = self.parts.snapshots.is_due(&self.parts.head);
+        // The start after a snapshot repeats no history of earlier events, so that has to be there before.
+        if is_snapshot_due || self.history.len() >= MOST_HISTORY {
+            self.flush_history().await?;
+        }
+        if is_snapshot_due {
+            // Events that wait for the next commit are not in the head yet: the snapshot is complete.
+            self.parts.snapshots.take(&self.parts.head, &mut self.state_check, &self.parts.journal);
+        }
         Ok(())
     }
 
@@ -153,13 +172,43 @@ impl Driver {
         }
     }
 
+    /// The history that was collected for long enough.
+    fn due_history(&mut self) -> Vec<JournalWrite> {
+        let is_due = self.history_since.is_some_and(|since| since.elapsed() >= HISTORY_SPAN);
+        self.history_since.take_if(|_| is_due).map(|_| std::mem::take(&mut self.history)).unwrap_or_default()
+    }
+
+    /// History that goes with no commit of events in time gets one of its own.
+    pub(super) fn schedule_history(&mut self, context: &mut Context<Driver>) {
+        if self.history.is_empty() {
+            return;
+        }
+        self.history_since.get_or_insert_with(Instant::now);
+        if !std::mem::replace(&mut self.is_history_scheduled, true) {
+            context.send_after(HISTORY_LIMIT, Message::FlushHistory);
+        }
+    }
+
+    /// Passes the history on that no commit has taken along; what is fresh waits for another moment.
+    pub(super) async fn flush_late_history(&mut self) -> Result<(), ActorFailure> {
+        self.is_history_scheduled = false;
+        let is_late = self.history_since.is_some_and(|since| since.elapsed() >= HISTORY_SPAN);
+        if is_late { self.flush_history().await } else { Ok(()) }
+    }
+
+    async fn flush_history(&mut self) -> Result<(), ActorFailure> {
+        if self.history.is_empty() { Ok(()) } else { self.pass_history(None).await }
+    }
+
     /// Passes the history's writes to the journal without waiting: the next start repeats what a crash
     /// loses of them.
-    async fn flush_history(&mut self) -> Result<(), ActorFailure> {
-        let writes = std::mem::take(&mut self.history);
-        if !writes.is_empty() {
-            self.parts.journal.tell(Commit { writes, durable: None }).await?;
-        }
+    pub(super) async fn pass_history(
+        &mut self,
+        durable: Option<ReplyTo<Result<(), JournalWriteError>>>,
+    ) -> Result<(), ActorFailure> {
+        let history = std::mem::take(&mut self.history);
+        self.history_since = None;
+        self.parts.journal.tell(Commit { history, writes: Vec::new(), durable }).await?;
         Ok(())
     }
 }

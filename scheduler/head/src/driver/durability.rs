@@ -57,12 +57,18 @@ enum BackoffState {
 }
 
 impl Durability {
-    /// Passes the events to the journal as one commit.
-    pub(super) fn commit(&mut self, journal: &Address<Commit>, events: Vec<PendingEvent>) -> PendingCommit {
+    /// Passes the events to the journal as one commit, and this history with them.
+    pub(super) fn commit(
+        &mut self,
+        journal: &Address<Commit>,
+        history: Vec<JournalWrite>,
+        events: Vec<PendingEvent>,
+    ) -> PendingCommit {
         let journaled = events.iter().map(|it| &it.entry).filter(|it| is_journaled(&it.event));
         let writes = journaled.map(|entry| JournalWrite::Event(Arc::clone(entry))).collect();
         let journal = journal.clone();
-        let outcome = async move { journal.ask(|durable| Commit { writes, durable: Some(durable) }).await };
+        let commit = |durable| Commit { history, writes, durable: Some(durable) };
+        let outcome = async move { journal.ask(commit).await };
         let outcome = outcome.boxed().shared();
         self.in_progress = Some(CommitInProgress { events, outcome: outcome.clone() });
         outcome

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::dry_run::FinishedDryRun;
 use crate::interference::TrainingUpdate;
+use crate::journal::JournalWriteError;
 use crate::planner::PlanReply;
 
 /// A message to the driver.
@@ -92,6 +93,10 @@ pub(crate) enum Message {
     Prune,
     /// The batch is complete: all messages queued behind its first event have been handled.
     Flush,
+    /// History has waited for long enough for a commit that takes it along.
+    FlushHistory,
+    /// All history so far is to be in the journal, for somebody who reads it there.
+    SettleHistory(ReplyTo<Result<(), JournalWriteError>>),
     /// The commit in progress has ended, with success or not.
     Committed,
     /// The pause after a failed commit is over.

@@ -49,13 +49,15 @@ impl Snapshots {
         self.last = last;
     }
 
-    /// Begins a snapshot of the head, which has applied its last event, if one is due.
-    pub(super) fn take(&mut self, head: &Head, check: &mut StateCheck, journal: &Address<Commit>) {
-        // The cost grows with the number of jobs, so a head with many jobs takes snapshots less often.
+    /// Whether to take a snapshot now. The cost grows with the number of jobs, so a head with many jobs takes
+    /// snapshots less often.
+    pub(super) fn is_due(&self, head: &Head) -> bool {
         let due = self.every.max(head.job_count() as u64 / 2);
-        if self.since < due || self.in_progress.as_ref().is_some_and(|it| !it.is_finished()) {
-            return;
-        }
+        self.since >= due && self.in_progress.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Begins a snapshot of the head, which has applied its last event.
+    pub(super) fn take(&mut self, head: &Head, check: &mut StateCheck, journal: &Address<Commit>) {
         if check.passes(head) {
             self.begin(head, journal);
         }
@@ -127,7 +129,8 @@ async fn write_parts(
 }
 
 async fn write(journal: &Address<Commit>, write: JournalWrite) -> Result<(), SnapshotError> {
-    Ok(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }).await??)
+    let (history, writes) = (Vec::new(), vec![write]);
+    Ok(journal.ask(|durable| Commit { history, writes, durable: Some(durable) }).await??)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cohabit_actor::{Address, ReplyTo, TaskHandle};
 use cohabit_net::ApplicationTokens;
@@ -94,6 +94,10 @@ pub(crate) struct Driver {
     pub(super) figures: DriverFigures,
     /// Writes for the history, not yet passed to the journal.
     pub(super) history: Vec<JournalWrite>,
+    /// Since when there are some.
+    pub(super) history_since: Option<Instant>,
+    /// Whether a message comes that passes them.
+    pub(super) is_history_scheduled: bool,
     /// The head's next deadline, and the timer for it.
     pub(super) alarm: Option<(Time, TaskHandle)>,
 }
@@ -120,6 +124,8 @@ impl Driver {
             feed_place: FeedPlace::default(),
             figures: DriverFigures::default(),
             history: Vec::new(),
+            history_since: None,
+            is_history_scheduled: false,
             alarm: None,
         }
     }

@@ -387,7 +387,9 @@ fn writes_that_queue_during_a_commit_share_the_next_one() {
     let busy = disk.lock().unwrap();
     let writer = JournalWriter::start(counting.clone()).unwrap();
     let address = writer.address.clone();
-    let ask = |_| address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
+    let ask = |_| {
+        address.ask(|durable| Commit { history: vec![], writes: vec![event.clone()], durable: Some(durable) })
+    };
     let mut asked: Vec<_> = (0..20).map(ask).map(Box::pin).collect();
     // All requests are in the mailbox while the first commit is under way.
     asked.iter_mut().for_each(|asked| assert!(futures::FutureExt::now_or_never(asked).is_none()));
@@ -430,10 +432,16 @@ fn writes_without_a_waiter_survive_a_full_disk_and_stay_first() {
     let writer = JournalWriter::start(filling.clone()).unwrap();
     let event = JournalWrite::from(JournalEntry { at: Time::EPOCH, event: submitted(1) });
     let prune = |secs| JournalWrite::Prune { history: at(secs), archive: at(secs), feed: at(secs) };
-    let ask = || writer.address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
+    let ask = || {
+        writer.address.ask(|durable| Commit {
+            history: vec![],
+            writes: vec![event.clone()],
+            durable: Some(durable),
+        })
+    };
     *filling.failures.lock().unwrap() = 2;
     for secs in [1, 2] {
-        let history = Commit { writes: vec![prune(secs)], durable: None };
+        let history = Commit { history: vec![prune(secs)], writes: vec![], durable: None };
         block_on(writer.address.tell(history)).unwrap();
     }
     // The history may or may not have had a commit of its own, so one or two of the requests fail.
@@ -457,7 +465,8 @@ fn after_a_failed_commit_nothing_is_acknowledged() {
         }
     }
     let writer = JournalWriter::start(Full).unwrap();
-    let asked = writer.address.ask(|durable| Commit { writes: vec![], durable: Some(durable) });
+    let asked =
+        writer.address.ask(|durable| Commit { history: vec![], writes: vec![], durable: Some(durable) });
     assert!(block_on(asked).is_err());
     assert!(matches!(writer.close(), Err(HeadError::Failed(_))));
 }

@@ -15,10 +15,13 @@ const CAPACITY: usize = 64;
 /// Makes these writes durable.
 #[derive(Debug)]
 pub(crate) struct Commit {
+    /// Follows from events that are durable already. Written first; if that fails, it goes with a later
+    /// commit.
+    pub(crate) history: Vec<JournalWrite>,
     /// Written in this order, all of them or none.
     pub(crate) writes: Vec<JournalWrite>,
-    /// Receives the outcome, if somebody waits for it. It is dropped when the journal has failed for good:
-    /// then the writer has ended.
+    /// Receives the outcome, if somebody waits for it, as for all but history. It is dropped when the journal
+    /// has failed for good: then the writer has ended.
     pub(crate) durable: Option<ReplyTo<Result<(), JournalWriteError>>>,
 }
 
@@ -61,7 +64,7 @@ impl JournalWriter {
 }
 
 /// Ends with the first permanent failure: after it, nothing may be acknowledged any more. After a transient
-/// one, waiters get the failure, and writes without a waiter go with the next commit.
+/// one, waiters get the failure, and history goes with the next commit.
 fn write_all(
     mut journal: impl Journal,
     mut inbox: Inbox<Commit>,
@@ -83,17 +86,14 @@ fn write_batch(
     batch: Vec<Commit>,
     feed: &watch::Sender<()>,
 ) -> Result<Vec<JournalWrite>, HeadError> {
-    // Writes that nobody waits for follow from events that are durable already, so they come first.
-    let (awaited, history): (Vec<Commit>, Vec<Commit>) =
-        batch.into_iter().partition(|it| it.durable.is_some());
-    let mut writes = kept;
-    writes.extend(history.into_iter().flat_map(|it| it.writes));
-    let kept = writes.len();
-    let mut waiting = Vec::with_capacity(awaited.len());
-    for Commit { writes: more, durable } in awaited {
-        writes.extend(more);
+    let (mut writes, mut awaited, mut waiting) = (kept, Vec::new(), Vec::with_capacity(batch.len()));
+    for Commit { history, writes: more, durable } in batch {
+        writes.extend(history);
+        awaited.extend(more);
         waiting.extend(durable);
     }
+    let kept = writes.len();
+    writes.extend(awaited);
     let (outcome, kept) = match journal.commit(&writes) {
         Ok(()) => {
             if writes.iter().any(|write| matches!(write, JournalWrite::Feed(_))) {

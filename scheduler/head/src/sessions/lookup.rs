@@ -282,6 +282,8 @@ impl ClientSession {
         ask: impl FnOnce(&HistoryReader) -> Result<T, HeadError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let _permit = self.query_permit().await;
+        // What the head does not have in memory any more is there then, unless the journal cannot be written.
+        let _settled = self.session_context.driver.ask(Message::SettleHistory).await;
         let history = self.session_context.history.clone();
         blocking(move || ask(&history)).await.map_err(|error| {
             let error = error.message_with_causes();

@@ -21,6 +21,8 @@ pub(crate) struct StoredConfig {
     fair_share: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     idle_stop: Option<Span>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    succession: bool,
 }
 
 const fn never() -> Span {

@@ -160,6 +160,7 @@ pub(super) fn config() -> Config {
         max_running_jobs: None,
         fair_share: false,
         idle_stop: None,
+        succession: false,
     }
 }
 

@@ -17,7 +17,12 @@ pub(super) fn events() -> Vec<Event> {
     let idle = Action::StopIdle { job: JobId::new(5), why: "makes room for job 4 of ben".into() };
     let plan = Plan { actions: vec![reclaim, idle], wake: None };
     vec![
-        Event::HeadStarted(Config { fair_share: true, idle_stop: Some(Span::from_secs(1_800)), ..config() }),
+        Event::HeadStarted(Config {
+            fair_share: true,
+            idle_stop: Some(Span::from_secs(1_800)),
+            succession: true,
+            ..config()
+        }),
         Event::Client(ClientRequestId(9), by.clone(), apply),
         Event::Client(ClientRequestId(10), by, Request::ApplyShares(Box::new(limited()))),
         Event::Planned(PlanRequestId(7), plan),

@@ -7,6 +7,7 @@ use cohabit_types::{Signal, StopReason, Time};
 use cohabit_worker_core::{Lease, SignalTarget, StopStep, Stopping};
 use serde::{Deserialize, Serialize};
 
+use super::outcome::OutcomeFile;
 use super::progress::ProgressPart;
 use super::stop_reason::{self, AddedReasons};
 use crate::messages::{ExecutorCommand, ExecutorEvent};
@@ -19,6 +20,7 @@ pub(super) enum EventLine {
     Started(Time),
     Process(i32),
     Progress(ProgressPart),
+    Ended(Box<OutcomeFile>),
 }
 
 /// From the daemon to the executor.
@@ -68,6 +70,7 @@ impl From<&ExecutorEvent> for EventLine {
             ExecutorEvent::Started(at) => EventLine::Started(*at),
             ExecutorEvent::Process(pid) => EventLine::Process(*pid),
             ExecutorEvent::Progress(progress) => EventLine::Progress(progress.clone().into()),
+            ExecutorEvent::Ended(ended) => EventLine::Ended(Box::new(OutcomeFile::from(&**ended))),
         }
     }
 }
@@ -79,6 +82,7 @@ impl From<EventLine> for ExecutorEvent {
             EventLine::Started(at) => ExecutorEvent::Started(at),
             EventLine::Process(pid) => ExecutorEvent::Process(pid),
             EventLine::Progress(progress) => ExecutorEvent::Progress(progress.into()),
+            EventLine::Ended(ended) => ExecutorEvent::Ended(Box::new((*ended).into())),
         }
     }
 }
