@@ -3,6 +3,7 @@
 //! Ids that people see have one text form (`12`, `12.5`, `12.5#2`, `12.5#2/0`), in JSON, logs and on the
 //! command line; binary encodings carry the fields. Nothing here draws random numbers: ids come from callers.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -170,9 +171,22 @@ text_or_fields!(RankId, (attempt: AttemptId, rank: u32));
 
 /// A machine that runs a worker. Drawn once by the worker and kept in its state directory, so it survives
 /// restarts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub Uuid);
+
+/// That of the bytes, compared as one number: maps by node are searched for each event.
+impl Ord for NodeId {
+    fn cmp(&self, other: &NodeId) -> Ordering {
+        self.0.as_u128().cmp(&other.0.as_u128())
+    }
+}
+
+impl PartialOrd for NodeId {
+    fn partial_cmp(&self, other: &NodeId) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// The number of a link among the successive links of a worker; the larger is the newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

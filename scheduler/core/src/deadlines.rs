@@ -84,7 +84,16 @@ impl Transition<'_> {
     fn forget_old_nodes(&mut self) {
         let kept_for: Span = self.head.config.lost_after * 100;
         let now = self.now;
-        let is_old = |node: &Node| node.is_lost() && now.since(node.link_changed_at) > kept_for;
-        self.head.nodes.retain(|_, node| !(node.jobs.is_empty() && is_old(node)));
+        let is_old = |node: &Node| now.since(node.link_changed_at) > kept_for;
+        let nodes = &mut self.head.nodes;
+        self.head.volatile.lost_nodes.retain(|id| {
+            let lost = nodes.get(id).filter(|node| node.is_lost());
+            let is_forgotten = lost.is_some_and(|node| node.jobs.is_empty() && is_old(node));
+            let stays = lost.is_some() && !is_forgotten;
+            if is_forgotten {
+                nodes.remove(id);
+            }
+            stays
+        });
     }
 }

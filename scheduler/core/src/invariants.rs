@@ -57,6 +57,9 @@ impl Head {
             let found = &self.volatile.applications;
             format!("the live applications are {applications:?}, but {found:?} are known")
         })?;
+        let is_missed = |id: &NodeId, node: &Node| node.is_lost() && !self.volatile.lost_nodes.contains(id);
+        let missed = self.nodes.iter().find(|(id, node)| is_missed(id, node));
+        ensure(missed.is_none(), || format!("a lost node is not counted among the lost: {missed:?}"))?;
         let fungible = self.live_fungible();
         ensure(fungible == self.volatile.fungible, || {
             let (expected, found) = (names(&fungible), names(&self.volatile.fungible));

@@ -139,7 +139,8 @@ impl Head {
         let dependencies = DependencyGraph::of(&rest.dependents, depends_on);
         let usage = Usage::of(&submissions, &jobs, &archive);
         let accounts = AccountKeys::of(rest.nodes.values().map(Node::served_users));
-        let mut volatile = VolatileState { usage, accounts, ..VolatileState::default() };
+        let lost_nodes = rest.nodes.iter().filter(|(_, node)| node.is_lost()).map(|(id, _)| *id).collect();
+        let mut volatile = VolatileState { usage, accounts, lost_nodes, ..VolatileState::default() };
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);

@@ -185,6 +185,7 @@ impl Transition<'_> {
         self.cause = Cause::Node(name.clone());
         if is_lost && let Some(node) = self.node_mut(id) {
             node.link = NodeLink::Lost(key);
+            self.head.volatile.lost_nodes.insert(id);
             let text =
                 format!("nothing was heard of its worker for {unreachable_for}: its jobs are given up");
             self.tell_of_node(id, FeedKind::NodeLost, text);

@@ -27,6 +27,8 @@ pub struct FairShares {
     projects: Vec<Project>,
     users: Vec<User>,
     by_name: BTreeMap<String, Party>,
+    /// What there is to divide, in thousandths of a GPU, where somebody keeps it in step with the cluster.
+    capacity: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +83,7 @@ impl FairShares {
             projects: named.collect(),
             users: Vec::new(),
             by_name: BTreeMap::new(),
+            capacity: None,
             table,
         }
     }
@@ -95,6 +98,18 @@ impl FairShares {
     #[must_use]
     pub const fn decay(&self) -> &Decay {
         &self.decay
+    }
+
+    /// What there is to divide, in thousandths of a GPU; `None` unless it was set since the last table, by
+    /// whose prices it counts.
+    #[must_use]
+    pub const fn capacity(&self) -> Option<u64> {
+        self.capacity
+    }
+
+    /// Sets what there is to divide.
+    pub const fn set_capacity(&mut self, capacity: u64) {
+        self.capacity = Some(capacity);
     }
 
     /// Applies another table; what was used stays.

@@ -13,6 +13,9 @@ use crate::slurm_environment::slurm_variables;
 /// The port of the rendezvous, under `torchrun`'s name.
 const MASTER_PORT: &str = "MASTER_PORT";
 
+/// As many variables as a rank gets without Slurm's, so that their list need not grow.
+const USUAL_VARIABLES: usize = 26;
+
 /// The number of threads of numeric libraries.
 const THREADS: &str = "OMP_NUM_THREADS";
 
@@ -33,7 +36,8 @@ pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<Cow<'stat
 pub(crate) type Variables = Vec<(&'static str, String)>;
 
 fn own(order: &RunOrder, run: &RankRun) -> Variables {
-    let mut variables = Variables::from([
+    let mut variables = Variables::with_capacity(USUAL_VARIABLES);
+    variables.extend([
         ("COHABIT_JOB_ID", order.attempt.job.to_string()),
         ("COHABIT_JOB_NAME", order.spec.name.clone()),
         ("COHABIT_ATTEMPT", order.attempt.attempt.to_string()),

@@ -105,7 +105,7 @@ impl Worker {
     }
 
     fn report_conditions(&mut self, out: &mut Vec<WorkerEffect>) {
-        if !self.is_linked() {
+        if !self.is_linked() || self.gpus.is_empty() {
             return;
         }
         let rank_counts_by_device = rank_counts_by_device(&self.ranks);
@@ -118,6 +118,9 @@ impl Worker {
     }
 
     fn maintain_mps_daemons(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
+        if self.gpus.is_empty() {
+            return;
+        }
         let rank_counts_by_device = rank_counts_by_device(&self.ranks);
         let upkeep = self.gpus.iter_mut().filter_map(|(device, gpu)| {
             let rank_counts = rank_counts_by_device.get(device).copied().unwrap_or_default();
@@ -129,6 +132,10 @@ impl Worker {
     }
 
     fn update_colocation(&mut self, out: &mut Vec<WorkerEffect>) {
+        // A host without GPUs has no samples to take, however many ranks it runs.
+        if self.gpus.is_empty() {
+            return;
+        }
         self.colocation.update(self.colocations());
         if self.is_linked() {
             let rows = self.colocation.take_rows();

@@ -6,7 +6,7 @@
 use cohabit_types::{AttemptId, RankId, Report, StallAction, StallPolicy, StopReason, Time};
 
 use crate::interface::WorkerEffect;
-use crate::rank::RankState;
+use crate::rank::{RankEntry, RankState};
 use crate::stall_watch::StallWatch;
 use crate::state::Worker;
 
@@ -42,7 +42,9 @@ impl Worker {
 
     /// The ranks that tell whether their attempts are stalled.
     fn watched(&self) -> impl Iterator<Item = (RankId, &StallWatch)> {
-        self.ranks.keys().filter_map(|rank| self.watch_of(rank.attempt).filter(|(it, _)| it == rank))
+        let is_watched = |held: &RankEntry| matches!(held.state, RankState::Running { stall: Some(_), .. });
+        let ranks = self.ranks.iter().filter(move |(_, held)| is_watched(held)).map(|(rank, _)| rank);
+        ranks.filter_map(|rank| self.watch_of(rank.attempt).filter(|(it, _)| it == rank))
     }
 
     /// The rank that tells whether this attempt is stalled, unless it is being stopped.

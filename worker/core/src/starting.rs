@@ -26,9 +26,14 @@ impl Worker {
                 self.spawn_failed(now, rank, failure.clone(), out);
             }
         }
+        // Most attempts need neither, and what an executor is told takes time to write.
         if let (None, Some(first)) = (refusal, order.ranks.first()) {
-            self.fetch_code(rank_start(&order, first), out);
-            self.fetch_checkpoints(rank_start(&order, first), out);
+            if order.spec.code.is_some() {
+                self.fetch_code(rank_start(&order, first), out);
+            }
+            if order.checkpoints.is_some() {
+                self.fetch_checkpoints(rank_start(&order, first), out);
+            }
         }
     }
 

@@ -96,7 +96,7 @@ impl<P: Placer> Policy for ASrpt<P> {
         let mut ends = std::mem::take(&mut state.ends);
         let (usual_wait, free_millis) = (state.waits.median(), state.capacity.free());
         let mut round = Round::new(rules, placer, view, &mut ends, usual_wait, free_millis);
-        let mut walk = state.queue.walk(state.queue.turns(view));
+        let mut walk = state.queue.walk_by_turns(view);
         let mut blocked = false;
         while let Some(turn) = walk.next() {
             let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &state[turn.job]);

@@ -190,6 +190,19 @@ impl<K: Ord + Copy> PendingQueue<K> {
         view.turns(self.fronts.keys().copied(), |party| demand.of(party))
     }
 
+    /// All jobs in order, as `walk` with the turns of this view. Whose turn it is does not matter while only
+    /// one line waits, and nothing is kept for others: then the cluster need not be divided.
+    pub(crate) fn walk_by_turns(&self, view: &View) -> Walk<'_, K> {
+        let keeps_for_others =
+            view.fair_shares.as_ref().is_some_and(|shares| shares.table().asks_what_is_given_back());
+        match self.fronts.keys().next() {
+            Some(line) if self.fronts.len() == 1 && !keeps_for_others => {
+                Walk { only: *line, ..self.walk(None) }
+            }
+            Some(_) | None => self.walk(self.turns(view)),
+        }
+    }
+
     /// The first job of each line in each class, those of a line in their order.
     pub(crate) fn fronts(&self) -> impl Iterator<Item = QueueEntry<K>> {
         self.fronts.iter().flat_map(|(line, fronts)| {
@@ -218,6 +231,7 @@ impl<K: Ord + Copy> PendingQueue<K> {
         Walk {
             queue: self,
             turns,
+            only: Line::default(),
             lines: BTreeMap::new(),
             closed: BTreeSet::new(),
             last: None,
@@ -232,6 +246,8 @@ pub(crate) struct Walk<'q, K> {
     queue: &'q PendingQueue<K>,
     /// Whose turn it is; `None` where all jobs belong to one user.
     turns: Option<Turns>,
+    /// The line of all jobs, where there are no turns.
+    only: Line,
     lines: BTreeMap<Line, LineWalk<'q, K>>,
     closed: BTreeSet<ClassId>,
     /// The current job; its class may still be closed.
@@ -352,7 +368,7 @@ impl<K: Ord + Copy> Iterator for Walk<'_, K> {
         while !self.is_over && self.closed.len() < self.queue.classes.len() {
             let line = match &self.turns {
                 Some(turns) => turns.next()?,
-                None => Line::default(),
+                None => self.only,
             };
             self.last = self.next_of(line);
             match &mut self.turns {

@@ -118,7 +118,7 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
 
     fn plan(&mut self, view: &View) -> Plan {
         let mut draft = Draft::new(view, self.discipline);
-        let mut walk = self.queue.walk(self.queue.turns(view));
+        let mut walk = self.queue.walk_by_turns(view);
         while let Some(entry) = walk.next() {
             let profile = &self.profiles[&entry.job];
             match draft.try_job(entry.job, profile, &mut self.placer, &mut self.ends) {
@@ -132,8 +132,7 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
     }
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
-        let turns =
-            self.queue.walk(self.queue.turns(view)).starting_each().map(|turn| (turn.job, turn.class));
+        let turns = self.queue.walk_by_turns(view).starting_each().map(|turn| (turn.job, turn.class));
         let mut reasons = list_pending_reasons(turns, |job| self.profiles.get(&job), &mut self.placer, view);
         if self.discipline == Discipline::Backfill {
             self.explain_reservation(view, &mut reasons);

@@ -63,11 +63,13 @@ impl View {
 
     fn apply_one(&mut self, change: &ViewChange) {
         match change {
-            ViewChange::Node(node) => match self.nodes.binary_search_by_key(&node.ordinal, |it| it.ordinal) {
-                Ok(known) => self.nodes[known].clone_from(node),
-                Err(place) => self.nodes.insert(place, node.clone()),
-            },
-            ViewChange::NodeGone(id) => self.nodes.retain(|node| node.id != *id),
+            ViewChange::Node(node) => self.apply_node(node),
+            ViewChange::NodeGone(id) => {
+                if let Some(place) = self.nodes.iter().position(|node| node.id == *id) {
+                    let gone = self.nodes.remove(place);
+                    self.count_capacity(self.priced(&gone), 0);
+                }
+            }
             ViewChange::Pending(job) => {
                 self.running.remove(&job.id);
                 self.pending.insert(job.id, job.clone());
@@ -86,15 +88,46 @@ impl View {
                 self.pending.remove(id);
                 self.running.remove(id);
             }
-            ViewChange::Shares(SharesChange::Table(table)) => match &mut self.fair_shares {
-                Some(shares) => shares.set_table(Arc::clone(table)),
-                None => self.fair_shares = Some(FairShares::new(Arc::clone(table))),
-            },
+            ViewChange::Shares(SharesChange::Table(table)) => {
+                let shares = self.fair_shares.get_or_insert_with(|| FairShares::new(Arc::clone(table)));
+                shares.set_table(Arc::clone(table));
+                let capacity = capacity(shares, &self.nodes);
+                shares.set_capacity(capacity);
+            }
             ViewChange::Shares(SharesChange::Used(user, used)) => {
                 if let Some(shares) = &mut self.fair_shares {
                     shares.set_usage(user, *used);
                 }
             }
+        }
+    }
+
+    fn apply_node(&mut self, node: &NodeView) {
+        let before = match self.nodes.binary_search_by_key(&node.ordinal, |it| it.ordinal) {
+            Ok(known) => {
+                let before = self.priced(&self.nodes[known]);
+                self.nodes[known].clone_from(node);
+                before
+            }
+            Err(place) => {
+                self.nodes.insert(place, node.clone());
+                0
+            }
+        };
+        self.count_capacity(before, self.priced(node));
+    }
+
+    /// What a node adds to the capacity that is divided among users.
+    fn priced(&self, node: &NodeView) -> u64 {
+        self.fair_shares.as_ref().map_or(0, |shares| capacity(shares, std::slice::from_ref(node)))
+    }
+
+    /// The capacity is kept by the changes: a plan must not look at all devices.
+    fn count_capacity(&mut self, before: u64, after: u64) {
+        if let Some(shares) = &mut self.fair_shares
+            && let Some(capacity) = shares.capacity()
+        {
+            shares.set_capacity(capacity - before + after);
         }
     }
 
@@ -130,9 +163,9 @@ impl View {
 
     /// What everybody is entitled to now.
     fn division(&self, shares: &FairShares, waiting: impl Fn(Party) -> u64) -> Division {
-        let price = |device: &DeviceView| u64::from(shares.table().price(&device.model)) * GPU / 1_000;
-        let devices = self.nodes.iter().flat_map(|node| &node.devices);
-        let capacity = devices.filter(|device| device.is_in_service()).map(price).sum();
+        let count = || capacity(shares, &self.nodes);
+        let capacity = shares.capacity().unwrap_or_else(count);
+        debug_assert_eq!(capacity, count(), "a node changed, and the capacity was not told");
         shares.divide(self.now, capacity, waiting)
     }
 
@@ -152,6 +185,13 @@ impl View {
         let nodes = shares.chain(nodes);
         nodes.chain(running).chain(pending.into_iter().cloned().map(ViewChange::Pending)).collect()
     }
+}
+
+/// What the devices of these nodes that are in service amount to, by their prices, in thousandths of a GPU.
+fn capacity(shares: &FairShares, nodes: &[NodeView]) -> u64 {
+    let price = |device: &DeviceView| u64::from(shares.table().price(&device.model)) * GPU / 1_000;
+    let devices = nodes.iter().flat_map(|node| &node.devices);
+    devices.filter(|device| device.is_in_service()).map(price).sum()
 }
 
 /// A node that accepts jobs.

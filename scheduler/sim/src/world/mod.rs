@@ -174,7 +174,7 @@ impl<'s> World<'s> {
             world.queue.put(Time::EPOCH, SimEvent::DaemonBack(world.nodes.len() - 1, 0));
         }
         for (at, event) in scenario.external_events {
-            world.queue.put(at, SimEvent::ExternalEvent(event));
+            world.queue.put_in_order(at, SimEvent::ExternalEvent(event));
         }
         match scenario.check_level {
             CheckLevel::Everything => {
