@@ -75,6 +75,7 @@ mod share_report;
 mod share_table;
 mod snapshot_part;
 mod snapshot_parts;
+mod spec_pool;
 mod submission;
 mod submit;
 mod transition;

@@ -9,6 +9,7 @@ use cohabit_types::JobId;
 
 use crate::archived_submission::ArchivedSubmission;
 use crate::job::Job;
+use crate::spec_pool::SpecPool;
 use crate::submission::SubmissionState;
 
 /// Some of a head's jobs, in the order of their ids.
@@ -49,6 +50,12 @@ impl SnapshotPart {
         self.jobs.extend(next.jobs);
         self.eligible.extend(next.eligible);
         self.archived.extend(next.archived);
+    }
+
+    /// Lets submissions of one user that ask for the same share one specification. Parts that are decoded one
+    /// after the other then never take the memory of all.
+    pub fn share_specifications(&mut self) {
+        SpecPool::default().share_all(self.submissions.iter_mut().map(|(_, submission)| submission));
     }
 
     /// A part with some jobs of one submission.
