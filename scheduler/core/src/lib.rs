@@ -48,6 +48,7 @@ mod interface;
 mod invariants;
 mod job;
 mod job_changes;
+mod job_memory;
 mod job_state;
 mod lifecycle;
 mod memory_misfit;

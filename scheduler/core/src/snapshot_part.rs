@@ -52,10 +52,12 @@ impl SnapshotPart {
         self.archived.extend(next.archived);
     }
 
-    /// Lets submissions of one user that ask for the same share one specification. Parts that are decoded one
-    /// after the other then never take the memory of all.
-    pub fn share_specifications(&mut self) {
+    /// Gives back what a decoded part does not need: submissions of one user that ask for the same share one
+    /// specification, and lists of jobs have no spare room. The next part takes the memory that this frees.
+    pub fn compact(&mut self) {
         SpecPool::default().share_all(self.submissions.iter_mut().map(|(_, submission)| submission));
+        let jobs = self.jobs.iter_mut().filter_map(|(_, job)| job.as_mut().and_then(Arc::get_mut));
+        jobs.for_each(Job::shrink);
     }
 
     /// A part with some jobs of one submission.

@@ -200,7 +200,7 @@ fn decode_parts(format: u32, parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>,
     thread::scope(|scope| {
         let decode = |part: &EncodedPart| {
             let mut decoded = decode_part(format, &part.text()?)?;
-            decoded.share_specifications();
+            decoded.compact();
             Ok(decoded)
         };
         let read = move |(first, parts): (usize, &[EncodedPart])| {
