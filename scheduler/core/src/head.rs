@@ -231,7 +231,8 @@ impl Head {
     /// Makes the traits of a submission once, for all its jobs and all views of them.
     pub(crate) fn keep_traits(&mut self, number: u64) {
         let Some(submission) = self.submissions.get(&number) else { return };
-        self.volatile.traits.entry(number).or_insert_with(|| Arc::new(submission.traits()));
+        let VolatileState { traits, pool, .. } = &mut self.volatile;
+        traits.entry(number).or_insert_with(|| pool.shared_traits(submission.traits()));
     }
 
     /// The models of all devices that have memory of their own, each once.

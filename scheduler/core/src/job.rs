@@ -577,15 +577,6 @@ impl Job {
         }
         self.ended_attempts.push(EndedAttempt { attempt: *attempt, stop_requested, at: now });
     }
-
-    /// Gives back memory that only a job needs to which more will happen.
-    pub(crate) fn shrink(&mut self) {
-        self.events.shrink_to_fit();
-        self.ended_attempts.shrink_to_fit();
-        for EndedAttempt { attempt, .. } in &mut self.ended_attempts {
-            attempt.ranks.shrink_to_fit();
-        }
-    }
 }
 
 const fn is_allotment(kind: &JobEventKind) -> bool {

@@ -9,6 +9,7 @@ use cohabit_types::JobId;
 
 use crate::archived_submission::ArchivedSubmission;
 use crate::job::Job;
+use crate::spec_pool::SpecPool;
 use crate::submission::SubmissionState;
 
 /// Some of a head's jobs, in the order of their ids.
@@ -49,6 +50,14 @@ impl SnapshotPart {
         self.jobs.extend(next.jobs);
         self.eligible.extend(next.eligible);
         self.archived.extend(next.archived);
+    }
+
+    /// Gives back what a decoded part does not need: submissions of one user that ask for the same share one
+    /// specification, and lists of jobs have no spare room. The next part takes the memory that this frees.
+    pub fn compact(&mut self) {
+        SpecPool::default().share_all(self.submissions.iter_mut().map(|(_, submission)| submission));
+        let jobs = self.jobs.iter_mut().filter_map(|(_, job)| job.as_mut().and_then(Arc::get_mut));
+        jobs.for_each(Job::shrink);
     }
 
     /// A part with some jobs of one submission.

@@ -22,6 +22,7 @@ use crate::reservation_book::ReservationBook;
 use crate::restored_backup::RestoredBackup;
 use crate::share_book::ShareBook;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs, unless_same};
+use crate::spec_pool::SpecPool;
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
 use crate::volatile::VolatileState;
@@ -122,6 +123,8 @@ impl Head {
             eligible.extend(part.eligible);
             archived.extend(part.archived);
         }
+        let mut pool = SpecPool::default();
+        pool.share_all(submissions.iter_mut().map(|(_, submission)| submission));
         let archive = Archive::of(archived);
         let jobs = expand_runs(jobs)?;
         let ended = jobs.iter().filter_map(|(id, job)| Some((job.ended()?.at, *id))).collect();
@@ -140,7 +143,7 @@ impl Head {
         let usage = Usage::of(&submissions, &jobs, &archive);
         let accounts = AccountKeys::of(rest.nodes.values().map(Node::served_users));
         let lost_nodes = rest.nodes.iter().filter(|(_, node)| node.is_lost()).map(|(id, _)| *id).collect();
-        let mut volatile = VolatileState { usage, accounts, lost_nodes, ..VolatileState::default() };
+        let mut volatile = VolatileState { usage, accounts, lost_nodes, pool, ..VolatileState::default() };
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);

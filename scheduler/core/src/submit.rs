@@ -25,7 +25,8 @@ impl Transition<'_> {
         if let Some(key) = &submit.idempotency_key {
             self.head.idempotency_keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
         }
-        let submission = SubmissionState::new(by, submit, self.now);
+        let mut submission = SubmissionState::new(by, submit, self.now);
+        self.head.volatile.pool.share(&mut submission);
         let jobs = submission.jobs(number);
         let job = self.head.new_job(&submission, self.now);
         self.head.submissions.insert(number, Arc::new(submission));

@@ -10,6 +10,7 @@ use crate::account_keys::AccountKeys;
 use crate::application_index::ApplicationIndex;
 use crate::eligible_demand::EligibleDemand;
 use crate::figure_counters::FigureCounters;
+use crate::spec_pool::SpecPool;
 use crate::user_queues::UserQueues;
 use crate::user_usage::Usage;
 use crate::waiting_queue::WaitingQueue;
@@ -28,6 +29,8 @@ pub(crate) struct VolatileState {
     /// What a policy knows of the jobs of each submission, made once for all of them. Ended submissions may
     /// have none.
     pub(crate) traits: BTreeMap<u64, Arc<JobTraits>>,
+    /// Finds specifications and traits that are equal, so that jobs share them.
+    pub(crate) pool: SpecPool,
     /// The eligible jobs in the order of the queue; follows from `Head::eligible`.
     pub(crate) queue: WaitingQueue,
     /// What those of each user would hold; follows from `Head::eligible`.

@@ -198,7 +198,11 @@ fn decode_parts(format: u32, parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>,
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
     let share = parts.len().div_ceil(threads).max(MIN_PARTS_PER_THREAD);
     thread::scope(|scope| {
-        let decode = |part: &EncodedPart| Ok(decode_part(format, &part.text()?)?);
+        let decode = |part: &EncodedPart| {
+            let mut decoded = decode_part(format, &part.text()?)?;
+            decoded.compact();
+            Ok(decoded)
+        };
         let read = move |(first, parts): (usize, &[EncodedPart])| {
             let indexed = (first..).zip(parts);
             indexed

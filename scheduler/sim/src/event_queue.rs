@@ -82,8 +82,7 @@ mod tests {
         queue.put_in_order(at(1), "out of order at 1");
         queue.put(at(2), "put again at 2");
         let events: Vec<_> = std::iter::from_fn(|| queue.next()).map(|(_, event)| event).collect();
-        let expected =
-            ["in order at 1", "out of order at 1", "put at 2", "in order at 2", "put again at 2"];
+        let expected = ["in order at 1", "out of order at 1", "put at 2", "in order at 2", "put again at 2"];
         assert_eq!(events, expected);
     }
 }

@@ -37,8 +37,8 @@ const FIRST_SWEEP: usize = 4_096;
 struct KnownJob {
     demand: Demand,
     traits: Arc<JobTraits>,
-    /// Set once the job runs.
-    running: Option<RunningJob>,
+    /// Set once the job runs; most jobs wait, and need no room for it.
+    running: Option<Box<RunningJob>>,
     /// What the order of jobs expects of it, where it says so.
     outlook: Option<JobOutlook>,
     /// Its member for each kind of GPU for which it was asked.
@@ -76,7 +76,7 @@ impl Jobs {
                     }
                 }
                 ViewChange::Running(job) => {
-                    self.note(job.id, &job.demand, &job.traits, Some(job.clone()));
+                    self.note(job.id, &job.demand, &job.traits, Some(Box::new(job.clone())));
                     self.awaiting_whole.remove(&job.id);
                 }
                 ViewChange::Gone(job) => {
@@ -88,7 +88,13 @@ impl Jobs {
         }
     }
 
-    fn note(&mut self, job: JobId, demand: &Demand, traits: &Arc<JobTraits>, running: Option<RunningJob>) {
+    fn note(
+        &mut self,
+        job: JobId,
+        demand: &Demand,
+        traits: &Arc<JobTraits>,
+        running: Option<Box<RunningJob>>,
+    ) {
         let (GpuRequest::Part(_) | GpuRequest::Whole(1..)) = demand.gpus else { return };
         let new = || KnownJob {
             demand: *demand,
