@@ -129,14 +129,9 @@ impl Head {
         let jobs = expand_runs(jobs)?;
         let ended = jobs.iter().filter_map(|(id, job)| Some((job.ended()?.at, *id))).collect();
         let active = jobs.iter().filter(|(_, job)| job.ended().is_none()).map(|(id, _)| *id).collect();
-        let mut idempotency_keys: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         let in_memory = submissions.iter().map(|(number, it)| (*number, &it.user, &it.idempotency_key));
         let archived = archive.iter().map(|(number, it)| (number, &it.user, &it.idempotency_key));
-        for (number, user, key) in in_memory.chain(archived) {
-            if let Some(key) = key {
-                idempotency_keys.entry(user.clone()).or_default().insert(key.clone(), number);
-            }
-        }
+        let idempotency_keys = keys_by_user(in_memory.chain(archived));
         let submissions: BTreeMap<u64, Arc<SubmissionState>> = submissions.into_iter().collect();
         let depends_on = submissions.iter().map(|(number, it)| (*number, it.spec.depends_on.as_slice()));
         let dependencies = DependencyGraph::of(&rest.dependents, depends_on);
@@ -186,6 +181,19 @@ impl Head {
         }
         Ok(head)
     }
+}
+
+/// The keys of submissions with these numbers and users, for [`Head::idempotency_keys`].
+fn keys_by_user<'s>(
+    submissions: impl Iterator<Item = (u64, &'s String, &'s Option<String>)>,
+) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut keys: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for (number, user, key) in submissions {
+        if let Some(key) = key {
+            keys.entry(user.clone()).or_default().insert(key.clone(), number);
+        }
+    }
+    keys
 }
 
 impl Iterator for SnapshotParts {

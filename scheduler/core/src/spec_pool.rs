@@ -5,18 +5,18 @@
 //! comparison for each submission.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use cohabit_policy::JobTraits;
 use cohabit_types::JobSpec;
 
 use crate::submission::SubmissionState;
 
-/// The latest specification of each user, and the latest traits.
+/// The latest specification of each user, and the latest traits, as long as a job has them.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SpecPool {
-    specs: BTreeMap<String, Arc<JobSpec>>,
-    traits: BTreeMap<String, Arc<JobTraits>>,
+    specs: BTreeMap<String, Weak<JobSpec>>,
+    traits: BTreeMap<String, Weak<JobTraits>>,
 }
 
 impl SpecPool {
@@ -39,11 +39,14 @@ impl SpecPool {
     }
 }
 
-fn share<T: PartialEq>(latest: &mut BTreeMap<String, Arc<T>>, user: &str, new: &mut Arc<T>) {
-    match latest.get_mut(user) {
-        Some(latest) if **latest == **new => *new = Arc::clone(latest),
-        Some(latest) => *latest = Arc::clone(new),
-        None => _ = latest.insert(user.to_owned(), Arc::clone(new)),
+fn share<T: PartialEq>(latest: &mut BTreeMap<String, Weak<T>>, user: &str, new: &mut Arc<T>) {
+    let Some(known) = latest.get_mut(user) else {
+        latest.insert(user.to_owned(), Arc::downgrade(new));
+        return;
+    };
+    match known.upgrade().filter(|latest| **latest == **new) {
+        Some(latest) => *new = latest,
+        None => *known = Arc::downgrade(new),
     }
 }
 

@@ -80,7 +80,8 @@ impl Head {
         (is_alike && is_allowed).then_some(*first)
     }
 
-    /// Whether it is one place, on devices that nobody else uses: a policy may want to choose neighbours anew.
+    /// Whether it is one place, on a device that nobody else uses: a policy may want to choose neighbours
+    /// anew.
     fn is_exclusive(&self, placement: &Placement) -> bool {
         let [part] = &placement.parts[..] else { return false };
         let Some(node) = self.nodes.get(&part.node) else { return false };

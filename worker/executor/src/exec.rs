@@ -193,7 +193,8 @@ impl<'a> ExecStarter<'a> {
         let log =
             LogWriter::new(files.log(), LogLimits { segment: TERMINAL_SEGMENT, ..LogLimits::default() });
         // Threads of its own: those of the rank read that.
-        let output = Output::store(&mut Readers::default(), streams.map(paced), log, OpenOutput::default());
+        let output =
+            Output::store(&mut Readers::default(), streams.read_through(paced), log, OpenOutput::default());
         let output = output.map_err(failed)?;
         let running =
             RunningExec { directory: directory.clone(), started_at: now(), group, exit, output, pace };

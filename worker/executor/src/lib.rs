@@ -399,8 +399,8 @@ async fn remove_read(
     }
 }
 
-/// Writes the outcome, again and again if that fails, and returns it. Only a flush waits for the disk, and so leaves this
-/// thread.
+/// Writes the outcome, again and again if that fails, and returns it. Only a flush waits for the disk, and so
+/// leaves this thread.
 async fn write_outcome(
     directory: &RankDirectory,
     ended: OutcomeRecord,

@@ -9,7 +9,7 @@
 //! after the other. A pipe that a process outside the rank still holds open is not waited for.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::mpsc as std_mpsc;
@@ -85,10 +85,10 @@ impl RankStreams {
     }
 
     /// The same streams, each read through another reader.
-    pub(crate) fn map(self, through: impl Fn(PrintedText) -> PrintedText) -> RankStreams {
+    pub(crate) fn read_through(self, reader: impl Fn(PrintedText) -> PrintedText) -> RankStreams {
         let map = |stream| match stream {
-            PrintedStream::Silent(pipe) => PrintedStream::Read(through(Box::new(File::from(pipe)))),
-            PrintedStream::Read(text) => PrintedStream::Read(through(text)),
+            PrintedStream::Silent(pipe) => PrintedStream::Read(reader(Box::new(PipeReader::from(pipe)))),
+            PrintedStream::Read(text) => PrintedStream::Read(reader(text)),
         };
         RankStreams { stdout: map(self.stdout), stderr: self.stderr.map(map) }
     }
@@ -200,7 +200,7 @@ impl Reader {
             let Some(begin) = first_piece(&pipe).await else { return };
             match pipe.into_blocking_fd() {
                 Ok(pipe) => {
-                    let from = Box::new(File::from(pipe));
+                    let from = Box::new(PipeReader::from(pipe));
                     reader.read_at_last(stream, Pipe { begin, from, sink, copy }).await;
                 }
                 Err(error) => log_error(&format!("the output cannot be read: {error}")),

@@ -127,7 +127,7 @@ impl View {
         if let Some(shares) = &mut self.fair_shares
             && let Some(capacity) = shares.capacity()
         {
-            shares.set_capacity(capacity - before + after);
+            shares.set_capacity((capacity + after).saturating_sub(before));
         }
     }
 

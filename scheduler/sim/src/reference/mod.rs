@@ -19,6 +19,7 @@ mod node_holdings;
 mod observed;
 mod reserved_nodes;
 mod rules;
+mod succession;
 mod true_outcome;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -41,7 +41,8 @@ impl ReferenceModel {
         Err(why_not.into())
     }
 
-    /// Checks that a new attempt was started by a plan, for a job that only waited for resources.
+    /// Checks that a new attempt was started by a plan, or took the place of another member of its array, for
+    /// a job that only waited for resources.
     fn check_start(
         &self,
         it: &HandledEvent<'_>,
@@ -51,11 +52,13 @@ impl ReferenceModel {
         let (spec, requests) = (&self.specs[&step.id.number], &self.jobs[&step.id].requests);
         let user = &self.users[&step.id.number];
         let is_store = spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Store));
-        let by_plan = (is_store || matches!(it.event, Event::Planned(..))) && attempt.started_at == it.at;
+        let by_plan = is_store || matches!(it.event, Event::Planned(..));
+        let unplanned = (!by_plan).then(|| self.why_no_successor(it, step.id, attempt)).flatten();
         let ordered = (0..attempt.ranks.len() as u32)
             .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
         let why_not = match () {
-            () if !by_plan => "not by a plan",
+            () if unplanned.is_some() => unplanned.as_deref().unwrap_or_default(),
+            () if attempt.started_at != it.at => "at another time",
             // A store may end and be started again by one event.
             () if !is_store && step.before.state != JobState::Pending => "it was not pending",
             () if requests.cancelled => "it was cancelled",
@@ -105,7 +108,7 @@ impl ReferenceModel {
     }
 
     /// Whether the dependencies of a job are met; a requeued job has none.
-    fn are_dependencies_met(&self, id: JobId) -> bool {
+    pub(super) fn are_dependencies_met(&self, id: JobId) -> bool {
         let depends_on = &self.specs[&id.number].depends_on;
         self.jobs[&id].requests.requeued_after_end
             || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
