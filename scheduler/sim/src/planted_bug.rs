@@ -62,4 +62,6 @@ pub enum PlantedBug {
     KeptCopies,
     /// The head takes a change of what a job holds for done when it has ordered it.
     GrantBeforeShrink,
+    /// The head lets members of arrays take places without a plan, although it was told to plan each start.
+    UnaskedSuccession,
 }

@@ -130,7 +130,8 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
 
 #[test]
 fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within_a_few_seeds() {
-    let bugs: [(PlantedBug, &[&str]); 16] = [
+    let bugs: [(PlantedBug, &[&str]); 17] = [
+        (PlantedBug::UnaskedSuccession, &["not by a plan, and no member of its array has just succeeded"]),
         (PlantedBug::GrantBeforeShrink, &["is overloaded", "recorded is"]),
         (PlantedBug::UnfetchedCode, &["starts without its code"]),
         (PlantedBug::KeptCopies, &["keeps a copy of the code"]),

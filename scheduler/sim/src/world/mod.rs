@@ -125,7 +125,8 @@ impl<'s> World<'s> {
         keep: TraceDetail,
         hooks: &'s mut dyn HeadHooks,
     ) -> World<'s> {
-        let head = HeadHost::new(&scenario);
+        let (head, reference) =
+            (HeadHost::new(&scenario), ReferenceModel::new(plants::told_config(&scenario)));
         let mut world = World {
             now: Time::EPOCH,
             queue: EventQueue::new(),
@@ -133,7 +134,7 @@ impl<'s> World<'s> {
             nodes: Vec::new(),
             links: Vec::new(),
             clients: Clients::new(scenario.submissions),
-            reference: ReferenceModel::new(scenario.config.clone()),
+            reference,
             order: OrderChecks::of(&scenario.policy),
             hooks,
             gangs: Gangs::on(&scenario.shapes),

@@ -1,7 +1,7 @@
 //! Bugs planted around the production cores: faulty shells, and faulty state after a recovery.
 
 use cohabit_policy::{Action, Plan, RunPhase, RunningJob};
-use cohabit_scheduler_core::{Effect, Event};
+use cohabit_scheduler_core::{Config, Effect, Event};
 use cohabit_types::{
     AttemptId, DeviceId, HostShare, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, Qos, RankId,
     Report, RunOrder, Share, Span, WorkerKey,
@@ -12,10 +12,17 @@ use serde_json::Value;
 use super::World;
 use crate::failure::SimFailure;
 use crate::planted_bug::PlantedBug;
+use crate::scenario::Scenario;
 use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
 
 /// How long after an order the end of an earlier attempt is reported again.
 const INJECTION_DELAY: Span = Span::from_secs(1);
+
+/// What the head was told, which a planted bug does not heed.
+pub(super) fn told_config(scenario: &Scenario) -> Config {
+    let is_heeded = scenario.plant != Some(PlantedBug::UnaskedSuccession);
+    Config { succession: scenario.config.succession && is_heeded, ..scenario.config.clone() }
+}
 
 impl World<'_> {
     /// Whether a worker sends this report to the head, as it should.
