@@ -49,7 +49,7 @@ fn the_next_member_takes_the_place_without_a_plan() {
     let says = |text: &str| format!("{history:?}").contains(text);
     assert!(says("takes the place of 1.1: only members of its array wait"), "{history:?}");
     for index in [0, 2, 3, 4, 5, 6, 7] {
-        assert_eq!(after_end(&mut test, index, Outcome::Exited(0), None).1, false, "{index}");
+        assert!(!after_end(&mut test, index, Outcome::Exited(0), None).1, "{index}");
     }
     assert_eq!(test.state(JobId::member(1, 9)), JobState::Running);
     assert_eq!(after_end(&mut test, 8, Outcome::Exited(0), None), (None, false), "nothing waits");
