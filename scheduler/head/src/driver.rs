@@ -138,6 +138,8 @@ impl Driver {
             Message::Prune => self.prune(),
             Message::Flush => {}
             Message::FlushHistory => self.flush_late_history().await?,
+            // While the journal cannot be written, readers get no answer here, and what is there.
+            Message::SettleHistory(_) if self.durability.error().is_some() => {}
             Message::SettleHistory(settled) => self.pass_history(Some(settled)).await?,
             Message::Committed => self.committed(context).await?,
             Message::Retry => self.retry(context).await?,

@@ -17,18 +17,18 @@ const BATCH: usize = 256;
 const HOLD: Duration = Duration::from_millis(5);
 
 /// A rank that has run for longer is not waited for.
-const YOUNG: Duration = Duration::from_millis(10);
+const RECENT: Duration = Duration::from_millis(10);
 
 /// Takes reports out of a queue.
 pub(crate) struct ReportBatches {
     reports: mpsc::Receiver<Report>,
     /// The ranks that may end soon, with the times at which their starts came.
-    young: BTreeMap<RankId, Instant>,
+    recent: BTreeMap<RankId, Instant>,
 }
 
 impl ReportBatches {
     pub(crate) const fn of(reports: mpsc::Receiver<Report>) -> ReportBatches {
-        ReportBatches { reports, young: BTreeMap::new() }
+        ReportBatches { reports, recent: BTreeMap::new() }
     }
 
     /// The next batch, in order; `None` when no more will come.
@@ -55,17 +55,17 @@ impl ReportBatches {
     fn note(&mut self, reports: &[Report]) {
         for report in reports {
             if let Report::Started { rank, .. } = report {
-                self.young.insert(*rank, Instant::now());
+                self.recent.insert(*rank, Instant::now());
             } else if let Report::Ended { rank, .. } = report {
-                self.young.remove(rank);
+                self.recent.remove(rank);
             }
         }
-        self.young.retain(|_, since| since.elapsed() < YOUNG);
+        self.recent.retain(|_, since| since.elapsed() < RECENT);
     }
 
     fn may_wait(&self, batch: &[Report]) -> bool {
-        let is_patient = |report| matches!(report, &Report::Started { .. } | &Report::Ended { .. });
-        !self.young.is_empty() && batch.len() < BATCH && batch.iter().all(is_patient)
+        let may_be_held = |report| matches!(report, &Report::Started { .. } | &Report::Ended { .. });
+        !self.recent.is_empty() && batch.len() < BATCH && batch.iter().all(may_be_held)
     }
 }
 
