@@ -98,7 +98,7 @@ async fn beat(head: WorkerReports) {
 pub(crate) fn ranks_of(order: &Order) -> Vec<RankId> {
     match order {
         Order::Run(run) => run.ranks.iter().map(|rank| run.attempt.rank(rank.rank)).collect(),
-        Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. } => Vec::new(),
+        Order::Stop { .. } | Order::Withdraw(_) | Order::Acknowledge(_) | Order::Allot { .. } => Vec::new(),
     }
 }
 
@@ -121,6 +121,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
     let slot = |n| Device::new(DeviceId(format!("host-{n}").into()), DeviceKind::Host, "host slot", None);
     Inventory {
         fetches_code: true,
+        prefetches: false,
         application_ports: true,
         changes_host_shares: true,
         name: format!("node{number}"),

@@ -54,6 +54,7 @@ fn inventory() -> Inventory {
         |n| Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "V100", Some(Bytes(16 << 30)));
     Inventory {
         fetches_code: true,
+        prefetches: true,
         application_ports: true,
         changes_host_shares: true,
         name: "node-a".into(),

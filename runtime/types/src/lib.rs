@@ -139,7 +139,7 @@ pub use node::{
 };
 pub use node_drain::{DrainRequest, NodeDrain};
 pub use notify_request::{NotifyRequest, check_channel_name};
-pub use order::{Order, RankRun, RunOrder, StopReason};
+pub use order::{Order, Predecessor, RankRun, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use output_files::OutputFiles;
 pub use principal::{Principal, Role};

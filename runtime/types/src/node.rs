@@ -362,6 +362,9 @@ pub struct Inventory {
     /// Whether it can run jobs in snapshots of their code.
     #[serde(default)]
     pub fetches_code: bool,
+    /// Whether it takes attempts in advance, which begin when others have ended.
+    #[serde(default)]
+    pub prefetches: bool,
     /// Whether applications may listen at its ports for their processes on other nodes.
     #[serde(default)]
     pub application_ports: bool,

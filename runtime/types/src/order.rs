@@ -22,6 +22,9 @@ pub enum Order {
         /// Why.
         why: StopReason,
     },
+    /// Do not start this attempt, which waits for another one to end. Answered with the ends of its ranks if
+    /// they had not begun, and with nothing otherwise.
+    Withdraw(AttemptId),
     /// The head has made the end of this rank durable: the worker may forget the rank.
     Acknowledge(RankId),
     /// Change the cores and the host memory that the ranks of this attempt here may use together. Answered
@@ -69,6 +72,19 @@ pub struct RunOrder {
     /// such jobs; otherwise it does so after [`IDLE_WARNING`](crate::IDLE_WARNING).
     #[serde(default)]
     pub idle_after: Option<Span>,
+    /// What has to end before this attempt begins, if it is ordered in advance.
+    #[serde(default)]
+    pub after: Option<Predecessor>,
+}
+
+/// An attempt on the same worker that has to end before another one begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Predecessor {
+    /// Which.
+    pub attempt: AttemptId,
+    /// For how long the worker waits for that: then, and when their link breaks, it gives back what has not
+    /// begun.
+    pub within: Span,
 }
 
 /// One rank to start.

@@ -12,7 +12,8 @@ use crate::accounting_entry::{
 use crate::figures::{held_devices, how_ended, is_lost};
 use crate::head::Head;
 use crate::interface::Effect;
-use crate::job::{Attempt, EndedAttempt, TerminalState};
+use crate::job::{Attempt, EndedAttempt};
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 impl Transition<'_> {

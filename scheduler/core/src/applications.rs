@@ -11,8 +11,9 @@ use cohabit_types::{
 
 use crate::application_index::ApplicationIndex;
 use crate::head::Head;
-use crate::job::{JobStatus, TerminalState};
+use crate::job::JobStatus;
 use crate::submission::SubmissionState;
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 /// The most children of one application that have not ended.

@@ -15,10 +15,11 @@ use cohabit_types::{JobChange, JobId, Principal, Span, Time};
 use crate::archived_submission::ArchivedSubmission;
 use crate::head::Head;
 use crate::interface::{ArchivedPart, Effect};
-use crate::job::{Job, TerminalState};
+use crate::job::Job;
 use crate::requests::may_change;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs};
 use crate::submission::SubmissionState;
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 /// One alarm archives about this many jobs at most, so that other events do not wait for long.

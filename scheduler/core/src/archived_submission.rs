@@ -7,8 +7,9 @@ use std::sync::Arc;
 use cohabit_types::{JobId, JobSpec, Time};
 use fnv::FnvHasher;
 
-use crate::job::{Job, TerminalState};
+use crate::job::Job;
 use crate::submission::SubmissionState;
+use crate::terminal_state::TerminalState;
 
 /// What a summary takes besides its texts and members, in bytes.
 const SUMMARY_BYTES: u64 = 256;

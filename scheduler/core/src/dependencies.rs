@@ -9,8 +9,9 @@ use cohabit_types::{Cause, Dependency, JobId, JobState, ReasonCode, Refusal, Ref
 
 use crate::dependency_graph::conditions;
 use crate::head::Head;
-use crate::job::{Job, TerminalState};
+use crate::job::Job;
 use crate::reason::AwaitedJobs;
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 impl Transition<'_> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{Dependency, DependencyKind, JobId};
 
-use crate::job::TerminalState;
+use crate::terminal_state::TerminalState;
 
 /// The edges, from both sides.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

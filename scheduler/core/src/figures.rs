@@ -12,7 +12,8 @@ use cohabit_types::{
 use crate::figure_counters::{FigureCounters, MeasuredShare};
 use crate::head::Head;
 use crate::interface::Effect;
-use crate::job::{Attempt, EndedAttempt, TerminalState};
+use crate::job::{Attempt, EndedAttempt};
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 /// Shorter attempts count as this long: a job of a second that waits for a minute has not been slowed down

@@ -21,7 +21,10 @@ impl Transition<'_> {
     fn handle(mut self, event: Event) -> ChangedIds {
         match event {
             Event::HeadStarted(config) => self.head_started(config),
-            Event::Client(client, by, request) => self.request(client, by, request),
+            Event::Client(client, by, request) => {
+                self.withdraw_all();
+                self.request(client, by, request);
+            }
             Event::Joined(key, inventory) => self.joined(key, inventory),
             Event::Lost(key, detail) => self.lost(key, &detail),
             Event::Report(key, report) => self.report(key, report),

@@ -161,6 +161,9 @@ pub struct Config {
     /// Whether the next member of an array takes the place of a short one without a plan. Heads that wrote
     /// older journals planned each start.
     pub succession: bool,
+    /// So much work of such members is ordered in advance at one place; nothing where it is zero. A worker
+    /// gives back what it has not begun in a few times that.
+    pub prefetch: Span,
 }
 
 impl Default for Config {
@@ -174,6 +177,7 @@ impl Default for Config {
             fair_share: true,
             idle_stop: Some(Span::from_secs(1_800)),
             succession: true,
+            prefetch: Span::from_millis(60),
         }
     }
 }

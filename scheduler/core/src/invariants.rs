@@ -65,10 +65,28 @@ impl Head {
             let (expected, found) = (names(&fungible), names(&self.volatile.fungible));
             format!("the jobs whose cores may change are {expected}, but {found} are known")
         })?;
+        self.check_prefetched()?;
         self.check_children()?;
         self.check_running_limit()?;
         self.check_held_shares()?;
         self.check_nodes()
+    }
+
+    /// What was ordered in advance follows something that runs, or that was itself ordered in advance, and
+    /// waits for nothing else.
+    fn check_prefetched(&self) -> Checked {
+        let expected = self.all_followers();
+        ensure(self.volatile.followers == expected, || {
+            format!("{expected:?} were ordered in advance, but {:?} are known", self.volatile.followers)
+        })?;
+        for (after, id) in &self.volatile.followers {
+            let before = self.jobs.get(&after.job);
+            let runs = before.and_then(|job| job.live_attempt()).is_some_and(|it| it.number == after.attempt);
+            let waits = self.prefetched(after.job).is_some_and(|it| it.attempt.number == after.attempt);
+            ensure(runs || waits, || format!("job {id} is to follow {after}, which has ended"))?;
+            ensure(!self.eligible.contains(id), || format!("job {id} is to follow {after}, and is queued"))?;
+        }
+        Ok(())
     }
 
     /// No child of an application waits, or runs on, without the attempt of its root, or where it may not.
@@ -102,7 +120,8 @@ impl Head {
             let Some(attempt) = self.jobs.get(id).and_then(|job| job.live_attempt()) else { continue };
             let Some(user) = self.limited_user(id.number) else { continue };
             let running = self.usage(user).placed;
-            ensure(running <= limit || attempt.started_at <= self.started_at, || {
+            let ordered_at = attempt.ordered_at.unwrap_or(attempt.started_at);
+            ensure(running <= limit || ordered_at <= self.started_at, || {
                 format!("user {user} runs {running} jobs, job {id} among them, but only {limit} may run")
             })?;
         }

@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::AttainedTime;
 use cohabit_types::{
-    DeviceId, Enforcement, HostShare, JobEvent, JobEventKind, JobState, NodeId, Outcome, Placement, Progress,
-    ReasonCode, Signal, Slowdown, Span, StopReason, Time,
+    AttemptId, DeviceId, Enforcement, HostShare, JobEvent, JobEventKind, JobState, NodeId, Outcome,
+    Placement, Progress, ReasonCode, Signal, Slowdown, Span, StopReason, Time,
 };
+
+use crate::terminal_state::TerminalState;
 
 /// A job that is requeued for ever must not fill the memory: its first event and the latest ones are kept.
 const MAX_EVENTS: usize = 100;
@@ -61,7 +63,7 @@ pub enum JobStatus {
 }
 
 /// What keeps a job from running, apart from room in the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WaitingJob {
     /// Whether a user has to release it first.
     pub held: bool,
@@ -71,6 +73,19 @@ pub struct WaitingJob {
     pub not_before: Option<Time>,
     /// Since when only room in the cluster has kept it waiting; has no meaning while something else does.
     pub eligible_at: Time,
+    /// What a worker holds of it in advance, if one does.
+    pub prefetched: Option<Box<PrefetchedAttempt>>,
+}
+
+/// An attempt that was ordered in advance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrefetchedAttempt {
+    /// As it will be, but for the time of its start.
+    pub attempt: Attempt,
+    /// It begins when this one has ended.
+    pub after: AttemptId,
+    /// Why it is to end at once: a user has cancelled the job.
+    pub cancelled: Option<StopReason>,
 }
 
 /// How and when a job ended.
@@ -82,25 +97,6 @@ pub struct EndedJob {
     pub reason: ReasonCode,
     /// When.
     pub at: Time,
-}
-
-/// The states in which a job can end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TerminalState {
-    /// Every rank exited with code 0.
-    Completed,
-    /// It failed by its own fault.
-    Failed,
-    /// A user cancelled it, or a job that it depends on ended in the wrong way.
-    Cancelled,
-    /// It reached its time limit.
-    Timeout,
-    /// It lost its node more often than the configuration allows.
-    NodeFail,
-    /// It ran out of memory.
-    OutOfMemory,
-    /// It lost its devices to another job and must not be requeued.
-    Preempted,
 }
 
 /// How the processes of an attempt ended.
@@ -125,6 +121,8 @@ pub struct Attempt {
     pub holds: u64,
     /// When it was placed.
     pub started_at: Time,
+    /// When it was ordered, if that was in advance.
+    pub ordered_at: Option<Time>,
     /// How long the policy expected it to run there.
     pub expected_runtime: Option<Span>,
     /// The slowdown by jobs on the same devices that was predicted when it was placed.
@@ -206,37 +204,6 @@ pub(crate) struct AttemptRef<'j> {
     pub(crate) stop_requested: Option<StopReason>,
     /// When it ended; none while it is live.
     pub(crate) ended_at: Option<Time>,
-}
-
-impl TerminalState {
-    /// The same in the states of all jobs.
-    #[must_use]
-    pub const fn job_state(self) -> JobState {
-        match self {
-            TerminalState::Completed => JobState::Completed,
-            TerminalState::Failed => JobState::Failed,
-            TerminalState::Cancelled => JobState::Cancelled,
-            TerminalState::Timeout => JobState::Timeout,
-            TerminalState::NodeFail => JobState::NodeFail,
-            TerminalState::OutOfMemory => JobState::OutOfMemory,
-            TerminalState::Preempted => JobState::Preempted,
-        }
-    }
-
-    /// The state, if a job can end in it.
-    #[must_use]
-    pub const fn of(state: JobState) -> Option<TerminalState> {
-        match state {
-            JobState::Pending | JobState::Held | JobState::Running | JobState::Completing => None,
-            JobState::Completed => Some(TerminalState::Completed),
-            JobState::Failed => Some(TerminalState::Failed),
-            JobState::Cancelled => Some(TerminalState::Cancelled),
-            JobState::Timeout => Some(TerminalState::Timeout),
-            JobState::NodeFail => Some(TerminalState::NodeFail),
-            JobState::OutOfMemory => Some(TerminalState::OutOfMemory),
-            JobState::Preempted => Some(TerminalState::Preempted),
-        }
-    }
 }
 
 impl JobExit {
@@ -364,7 +331,7 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
 impl WaitingJob {
     /// Waits for nothing but room, from this time on.
     pub(crate) const fn since(eligible_at: Time) -> WaitingJob {
-        WaitingJob { held: false, has_dependencies: false, not_before: None, eligible_at }
+        WaitingJob { held: false, has_dependencies: false, not_before: None, eligible_at, prefetched: None }
     }
 }
 
@@ -551,7 +518,8 @@ impl Job {
     /// Whether nothing but room in the cluster keeps it waiting.
     pub(crate) fn is_eligible(&self, now: Time) -> bool {
         let is_due = |waiting: &WaitingJob| waiting.not_before.is_none_or(|at| at <= now);
-        self.waiting().is_some_and(|it| !it.held && !it.has_dependencies && is_due(it))
+        let is_free = |it: &WaitingJob| !it.held && !it.has_dependencies && it.prefetched.is_none();
+        self.waiting().is_some_and(|it| is_free(it) && is_due(it))
     }
 
     /// Begins to stop the live attempt, unless that has begun already.

@@ -7,8 +7,9 @@ use cohabit_types::{
 };
 
 use crate::head::Head;
-use crate::job::{JobStatus, TerminalState};
+use crate::job::JobStatus;
 use crate::requests::may_change;
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 impl Transition<'_> {
@@ -36,6 +37,12 @@ impl Transition<'_> {
         }
         let phase = self.head.jobs.get(&id).map(|job| job.state().phase());
         match (change, phase) {
+            (JobChange::Cancel, Some(JobPhase::Waiting)) if self.head.prefetched(id).is_some() => {
+                self.cancel_prefetched(id, StopReason::Cancelled);
+            }
+            (JobChange::Kill, Some(JobPhase::Waiting)) if self.head.prefetched(id).is_some() => {
+                self.cancel_prefetched(id, StopReason::Killed);
+            }
             (JobChange::Cancel | JobChange::Kill, Some(JobPhase::Waiting)) => {
                 self.end_job(id, TerminalState::Cancelled, ReasonCode::CancelledByUser);
             }
@@ -131,6 +138,14 @@ impl Head {
             }
             (_, JobPhase::Ended) => unchanged_end(change, id, state),
             (JobChange::Hold, JobPhase::Waiting) if state == JobState::Held => Some(ChangeResult::Already),
+            (JobChange::Hold, JobPhase::Waiting) if self.prefetched(id).is_some() => {
+                Some(wrong_state(format!("job {id} is about to begin: try again in a moment, or cancel it")))
+            }
+            (JobChange::Cancel | JobChange::Kill, JobPhase::Waiting)
+                if self.prefetched(id).is_some_and(|it| it.cancelled.is_some()) =>
+            {
+                Some(ChangeResult::Already)
+            }
             (JobChange::Release, JobPhase::Waiting) if state == JobState::Pending => {
                 Some(ChangeResult::Already)
             }

@@ -58,6 +58,7 @@ mod number_jump;
 mod placement;
 mod planning;
 mod predicted_memory;
+mod prefetch;
 mod queue;
 mod reader;
 mod reason;
@@ -80,6 +81,7 @@ mod spec_pool;
 mod submission;
 mod submit;
 mod succession;
+mod terminal_state;
 mod transition;
 mod updates;
 mod user_queues;
@@ -111,14 +113,15 @@ pub mod state {
     pub use crate::alarm::Alarm;
     pub use crate::archived_submission::{ArchivedSubmission, EndedMembers};
     pub use crate::job::{
-        Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, OrderedAllotment, Rank, RankPhase,
-        RendezvousEndpoint, TerminalState, WaitingJob,
+        Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, OrderedAllotment, PrefetchedAttempt, Rank,
+        RankPhase, RendezvousEndpoint, WaitingJob,
     };
     pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
     pub use crate::reservation_book::ReservationBook;
     pub use crate::restored_backup::RestoredBackup;
     pub use crate::share_book::ShareBook;
     pub use crate::submission::SubmissionState;
+    pub use crate::terminal_state::TerminalState;
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use cohabit_types::{
 
 use crate::alarm::Alarm;
 use crate::interface::Effect;
-use crate::job::{Attempt, EndedAttempt, EndedJob, JobExit, JobStatus, RankPhase, TerminalState, WaitingJob};
+use crate::job::{Attempt, EndedAttempt, EndedJob, JobExit, JobStatus, RankPhase, WaitingJob};
 use crate::placement::PlannedStart;
 use crate::succession::LeftPlace;
+use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 /// What follows the end of an attempt.
@@ -28,9 +29,17 @@ enum AttemptDecision {
 impl Transition<'_> {
     /// Gives the job its devices and orders its ranks to start.
     pub(crate) fn start(&mut self, id: JobId, planned: PlannedStart) {
+        let (attempt, orders) = self.head.new_attempt(id, &planned, self.now);
+        self.begin(id, attempt, planned.why);
+        for (key, order) in orders {
+            self.effect(Effect::SendOrder(key, Order::Run(Box::new(order))));
+        }
+    }
+
+    /// Gives the job its devices, on which this attempt begins.
+    pub(crate) fn begin(&mut self, id: JobId, attempt: Attempt, why: String) {
         let now = self.now;
-        let (attempt, orders) = self.head.new_attempt(id, &planned, now);
-        let placed = self.head.placed_event(id, &attempt, now, planned.why);
+        let placed = self.head.placed_event(id, &attempt, now, why);
         let submission = self.head.submission_mut(id.number).expect("a job has a submission");
         let is_first = submission.first_started_at.is_none();
         submission.first_started_at = submission.first_started_at.or(Some(now));
@@ -48,9 +57,6 @@ impl Transition<'_> {
         self.head.leave_queue(id);
         self.record_event(id, placed);
         self.change_status(id, |job| job.status = JobStatus::Running(Box::new(attempt)));
-        for (key, order) in orders {
-            self.effect(Effect::SendOrder(key, Order::Run(Box::new(order))));
-        }
         self.watch_closing(id);
         if is_first && id.index.is_some() {
             self.tell_array_start(id.number);
@@ -61,6 +67,7 @@ impl Transition<'_> {
     pub(crate) fn stop_attempt(&mut self, id: JobId, why: StopReason) {
         let Some(attempt) = self.head.jobs[&id].live_attempt() else { return };
         let (number, nodes) = (attempt.number, attempt.live_nodes());
+        self.withdraw_behind(id.attempt(number));
         self.record_event(id, JobEventKind::Stopping(id.attempt(number), why));
         self.change_status(id, |job| job.begin_stop(why));
         for node in nodes {
@@ -115,7 +122,6 @@ impl Transition<'_> {
         self.head.volatile.progress.remove(&id.attempt(ended.attempt.number));
         self.count_attempt(id, &ended);
         self.release(id, &ended.attempt);
-        self.left_places.push(LeftPlace::of(id, &ended));
         self.end_children(id.attempt(ended.attempt.number), ended.stop_requested);
         match self.decide_after_attempt(id, &ended) {
             AttemptDecision::End(state, reason) => self.end_job(id, state, reason),
@@ -125,6 +131,8 @@ impl Transition<'_> {
                 self.set_held(id, true);
             }
         }
+        let follower = self.begin_follower(id.attempt(ended.attempt.number));
+        self.left_places.push(LeftPlace::of(id, &ended, follower));
     }
 
     fn release(&mut self, id: JobId, attempt: &Attempt) {

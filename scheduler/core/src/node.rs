@@ -37,6 +37,8 @@ pub struct Node {
     pub isolation: Isolation,
     /// Whether its worker can fetch snapshots of code.
     pub fetches_code: bool,
+    /// Whether its worker takes attempts in advance.
+    pub prefetches: bool,
     /// Whether its worker lets applications listen at its ports.
     pub application_ports: bool,
     /// Whether its worker can change the cores and the host memory of a running job.
@@ -126,6 +128,7 @@ impl Node {
             sharing: SharingLimits::default(),
             isolation: Isolation::default(),
             fetches_code: false,
+            prefetches: false,
             application_ports: false,
             changes_host_shares: false,
             max_jobs: None,
@@ -169,6 +172,7 @@ impl Node {
         self.sharing = inventory.sharing;
         self.isolation.clone_from(&inventory.isolation);
         self.fetches_code = inventory.fetches_code;
+        self.prefetches = inventory.prefetches;
         self.application_ports = inventory.application_ports;
         self.changes_host_shares = inventory.changes_host_shares;
         self.max_jobs = inventory.max_jobs;

@@ -12,6 +12,7 @@ use crate::transition::Transition;
 
 impl Transition<'_> {
     pub(crate) fn backup_restored(&mut self, last_number: u64, attempt_gap: u32) {
+        self.forget_prefetched();
         let head = &mut self.head;
         head.last_number = head.last_number.max(last_number);
         let earlier = head.restored_backup.as_ref().map_or(0, |it| it.attempt_gap);

@@ -58,6 +58,7 @@ impl Head {
             placement: planned.placement.clone(),
             rendezvous,
             started_at: now,
+            ordered_at: None,
             expected_runtime: planned.runtime,
             predicted_slowdown: planned.slowdown,
             stop_reported: None,
@@ -109,6 +110,7 @@ impl Head {
             ranks,
             application: None,
             idle_after: self.idle_told_after(submitted),
+            after: None,
             place: self.application_place(attempt, node, rendezvous.as_ref()),
         };
         runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(node, ranks)))).collect()

@@ -10,7 +10,7 @@ use cohabit_types::{
     Cause, JobEventKind, JobId, JobState, NodeId, Outcome, ReasonCode, Span, StopReason, Time, counted,
 };
 
-use crate::job::{AttemptRef, Job, JobStatus, device_fault};
+use crate::job::{AttemptRef, Job, JobStatus, PrefetchedAttempt, WaitingJob, device_fault};
 use crate::node::Node;
 use crate::reader::HeadReader;
 use crate::submission::SubmissionState;
@@ -22,6 +22,9 @@ impl HeadReader<'_> {
     /// Why a job is in its state.
     pub(crate) fn reason(&self, id: JobId, job: &Job) -> (ReasonCode, String) {
         let (code, why) = match &job.status {
+            JobStatus::Waiting(WaitingJob { prefetched: Some(prefetched), .. }) => {
+                prefetched_reason(prefetched)
+            }
             JobStatus::Waiting(_) => {
                 let awaited = || self.head.awaited_jobs(id.number);
                 not_yet_eligible(self.now, job, awaited).unwrap_or_else(|| self.waiting_reason(id))
@@ -180,6 +183,17 @@ impl HeadReader<'_> {
             (reason, None) => format!("it never ran: {reason}"),
         }
     }
+}
+
+/// Why a job has not begun that its worker has in advance.
+fn prefetched_reason(prefetched: &PrefetchedAttempt) -> (ReasonCode, String) {
+    let PrefetchedAttempt { attempt, after, cancelled } = prefetched;
+    let node = attempt.ranks.first().map_or("its node", |rank| &rank.node_name);
+    let why = match cancelled {
+        Some(why) => format!("{}: {node} is told not to start it", why.clause()),
+        None => format!("it is next on {node}, when job {} has ended there", after.job),
+    };
+    (ReasonCode::WaitingForTurn, why)
 }
 
 /// Why a waiting job is not eligible; none if it only waits for room in the cluster.

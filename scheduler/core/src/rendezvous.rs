@@ -41,9 +41,12 @@ impl Head {
         Some(Rendezvous { address: self.nodes[&host].address.clone(), port })
     }
 
-    /// The ports of the node that live attempts use.
+    /// The ports of the node that attempts use, or will use that were ordered in advance.
     fn rendezvous_ports_in_use(&self, host: NodeId, node: &Node) -> Vec<u16> {
-        let endpoints = node.jobs.iter().filter_map(|job| self.jobs[job].live_attempt()?.rendezvous);
+        let live = node.jobs.iter().filter_map(|job| self.jobs[job].live_attempt()?.rendezvous);
+        let followers = self.volatile.followers.values();
+        let prefetched = followers.filter_map(|job| self.prefetched(*job)?.attempt.rendezvous);
+        let endpoints = live.chain(prefetched);
         endpoints.filter(|(node, _)| *node == host).map(|(_, port)| port).collect()
     }
 }

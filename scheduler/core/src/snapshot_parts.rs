@@ -174,6 +174,7 @@ impl Head {
         head.volatile.user_queues = head.limited_queues();
         head.volatile.applications = head.live_applications();
         head.volatile.fungible = head.live_fungible();
+        head.volatile.followers = head.all_followers();
         head.ended_submissions = head.all_ended_submissions();
         match rest.shares {
             None => head.seed_shares(),

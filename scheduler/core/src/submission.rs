@@ -9,7 +9,8 @@ use cohabit_types::{
     Submit, Time,
 };
 
-use crate::job::{Job, TerminalState, WaitingJob};
+use crate::job::{Job, WaitingJob};
+use crate::terminal_state::TerminalState;
 
 /// An array with more members stays in memory for the whole retention: nobody should have to restore it at
 /// once.
@@ -65,6 +66,7 @@ impl SubmissionState {
             has_dependencies: !spec.depends_on.is_empty(),
             not_before: spec.begin.filter(|at| *at > now),
             eligible_at: now,
+            prefetched: None,
         })
     }
 

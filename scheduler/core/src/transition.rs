@@ -9,9 +9,9 @@ use cohabit_types::{Cause, ClientRequestId, JobId, NodeId, Notice, Refusal, Repl
 
 use crate::head::Head;
 use crate::interface::{ChangedIds, Effect};
-use crate::job::TerminalState;
 use crate::node::Node;
 use crate::succession::LeftPlace;
+use crate::terminal_state::TerminalState;
 
 /// The head while it handles one event.
 pub(crate) struct Transition<'a> {

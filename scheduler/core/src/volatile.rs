@@ -47,6 +47,9 @@ pub(crate) struct VolatileState {
     pub(crate) applications: ApplicationIndex,
     /// The jobs with a live attempt whose cores and host memory may change; follows from the live jobs.
     pub(crate) fungible: BTreeSet<JobId>,
+    /// The jobs that were ordered in advance, each by the attempt that it follows; follows from the waiting
+    /// jobs.
+    pub(crate) followers: BTreeMap<AttemptId, JobId>,
     /// The nodes that were given up, and those of them that came back since; follows from the nodes. No alarm
     /// has to look at all nodes for those to forget.
     pub(crate) lost_nodes: BTreeSet<NodeId>,

@@ -42,6 +42,7 @@ impl Transition<'_> {
         self.update_children(key.node, had_ports);
         self.cause = Cause::Node(self.head.nodes[&key.node].name.clone());
         let held: BTreeSet<RankId> = inventory.held_ranks.iter().map(|held| held.rank).collect();
+        self.settle_prefetched(key.node, |rank| held.contains(&rank));
         self.settle_missing(key.node, &held, was_gone);
         for rank in inventory.held_ranks {
             self.settle_held(key, rank);
@@ -100,6 +101,10 @@ impl Transition<'_> {
     /// Settles a rank that the worker holds: it runs, its end will be reported, or it no longer belongs to a
     /// live attempt and has to stop.
     fn settle_held(&mut self, key: WorkerKey, held: HeldRank) {
+        // It has begun, and the report of the end before it follows.
+        if self.head.is_prefetched(held.rank, key.node) {
+            return;
+        }
         match (self.head.is_live(held.rank, key.node), held.phase) {
             (true, HeldRankPhase::Running(_)) => self.rank_started(held.rank),
             (true, HeldRankPhase::Starting | HeldRankPhase::Ended) | (false, HeldRankPhase::Ended) => {}
@@ -206,8 +211,13 @@ impl Transition<'_> {
         let kind =
             JobEventKind::AttemptLost { attempt: id.attempt(attempt.number), detail: detail.to_owned() };
         self.record_event(id, kind);
+        let follower = self.head.volatile.followers.get(&id.attempt(attempt.number)).copied();
         for rank in live_ranks_on(&attempt, node, id) {
             self.rank_ended(rank, Outcome::Lost(detail.to_owned()));
+        }
+        // It may have begun there.
+        if let Some(follower) = follower {
+            self.give_up(follower, node, detail);
         }
     }
 
@@ -220,7 +230,9 @@ impl Transition<'_> {
             Report::Started { rank, .. } if self.head.is_live(rank, key.node) => self.rank_started(rank),
             Report::Started { .. } => {}
             Report::Ended { rank, outcome, stopped, progress, at, usage } => {
-                if self.head.is_live(rank, key.node) {
+                if self.head.is_prefetched(rank, key.node) {
+                    self.given_back(rank.attempt.job);
+                } else if self.head.is_live(rank, key.node) {
                     self.record_usage(rank, usage);
                     self.note_end_report(rank, stopped, progress);
                     self.record_misfit(rank, &outcome, at);
@@ -441,7 +453,7 @@ impl Head {
 
     /// Whether this attempt was ordered before the head was last started.
     pub(crate) fn is_of_earlier_life(&self, attempt: &Attempt) -> bool {
-        attempt.started_at < self.started_at
+        attempt.ordered_at.unwrap_or(attempt.started_at) < self.started_at
     }
 
     /// Whether the attempt was given up before the rank's end was reported, for the first time.
@@ -470,7 +482,11 @@ impl Head {
             | Report::Checkpoints { attempt, .. } => !self.has_attempt_on(*attempt, key.node),
             Report::Active(attempt) => !(self.is_idle(*attempt) && self.has_attempt_on(*attempt, key.node)),
             Report::Allotted { attempt, .. } => !self.awaits_allotment(key.node, *attempt),
-            Report::Ended { rank, .. } => !self.is_live(*rank, key.node) && !self.is_stale(*rank, key.node),
+            Report::Ended { rank, .. } => {
+                !self.is_live(*rank, key.node)
+                    && !self.is_prefetched(*rank, key.node)
+                    && !self.is_stale(*rank, key.node)
+            }
             Report::Condition { device, .. } => {
                 // An event that is not applied yet may have set another condition, so equal ones count.
                 node.devices.iter().all(|it| it.device.id != *device)

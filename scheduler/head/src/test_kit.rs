@@ -120,6 +120,7 @@ pub(crate) fn inventory() -> Inventory {
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
         fetches_code: true,
+        prefetches: false,
         application_ports: true,
         changes_host_shares: true,
         orphan_grace: Span::from_secs(120),

@@ -5,6 +5,7 @@
 //! those of a new format.
 
 pub(crate) mod archived_array;
+mod config_samples;
 mod feed_samples;
 mod record_samples;
 mod reservation_samples;

@@ -94,25 +94,34 @@ pub(crate) fn check_ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]
     jobs.iter().find(|job| !ended(job)).map_or(Ok(()), |job| Err(describe_unended(head, now, *job)))
 }
 
-/// Checks that no attempt used more device time than it is booked for.
+/// Checks that no attempt used more device time than it is booked for, together with those that followed it
+/// without a message in between; `first` says which was the first of them.
 ///
 /// An attempt holds its devices from before its first process to after its last, so the machines measure
 /// less.
-pub(crate) fn check_device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
-    let mut used: BTreeMap<AttemptId, u64> = BTreeMap::new();
+pub(crate) fn check_device_time(
+    head: &Head,
+    now: Time,
+    nodes: &[SimNode],
+    first: impl Fn(AttemptId) -> AttemptId,
+) -> Result<(), String> {
+    let mut times: BTreeMap<AttemptId, u64> = BTreeMap::new();
     for (attempt, time) in nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {
-        *used.entry(*attempt).or_default() += time;
+        *times.entry(*attempt).or_default() += time;
     }
-    for (attempt, used) in used {
+    let mut sums: BTreeMap<AttemptId, (u64, u64)> = BTreeMap::new();
+    for (attempt, time) in times {
         let Some(record) = head.at(now).record(attempt.job) else { continue };
-        let booked = record.attempts.iter().find(|it| it.attempt == attempt.attempt).map_or(0, booked);
-        if used > booked {
-            return Err(format!(
-                "attempt {attempt} used {used} thousandths of a device times µs, {booked} are booked"
-            ));
-        }
+        let (used, sum) = sums.entry(first(attempt)).or_default();
+        *used += time;
+        *sum += record.attempts.iter().find(|it| it.attempt == attempt.attempt).map_or(0, booked);
     }
-    Ok(())
+    match sums.into_iter().find(|(_, (used, booked))| used > booked) {
+        None => Ok(()),
+        Some((attempt, (used, booked))) => Err(format!(
+            "attempt {attempt} used {used} thousandths of a device times µs, {booked} are booked"
+        )),
+    }
 }
 
 fn booked(attempt: &AttemptRecord) -> u64 {
@@ -126,11 +135,15 @@ pub(crate) fn check_cancellations(
     head: &Head,
     now: Time,
     cancelled: &BTreeMap<JobId, Time>,
+    ordered_in_advance_at: impl Fn(AttemptId) -> Option<Time>,
 ) -> Result<(), String> {
     for (job, confirmed_at) in cancelled {
         let record = head.at(now).record(*job);
         let last = record.as_ref().and_then(JobRecord::latest);
-        if let Some(again) = last.filter(|attempt| attempt.started_at > *confirmed_at) {
+        let ordered_at = |attempt: &AttemptRecord| {
+            ordered_in_advance_at(job.attempt(attempt.attempt)).unwrap_or(attempt.started_at)
+        };
+        if let Some(again) = last.filter(|attempt| ordered_at(attempt) > *confirmed_at) {
             return Err(format!("job {job} was cancelled, and then got attempt {}", again.attempt));
         }
     }

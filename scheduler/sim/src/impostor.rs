@@ -77,6 +77,7 @@ impl Lie {
         let held = HeldRank { rank, phase: HeldRankPhase::Running(Time::EPOCH) };
         Inventory {
             fetches_code: true,
+            prefetches: true,
             application_ports: true,
             changes_host_shares: true,
             name: OWNER.into(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{
     AttemptId, DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, JobId, NodeId,
-    Span, Time, WorkerKey,
+    RankId, Span, Time, WorkerKey,
 };
 use cohabit_worker_core::{Config, MpsOrder, Worker, WorkerEffect, WorkerEvent};
 
@@ -172,6 +172,7 @@ impl SimNode {
             rendezvous_ports: shape.rendezvous_ports(),
             isolation: Isolation::default(),
             fetches_code: true,
+            prefetches: true,
             application_ports: true,
             changes_host_shares: true,
             orphan_grace: self.announced_grace,
@@ -188,6 +189,11 @@ impl SimNode {
         real.map(|device| device.condition).any(|now| {
             matches!(now.health, Health::Fenced(_)) || matches!(now.sharing, DeviceSharing::Unenforced(_))
         })
+    }
+
+    /// Whether its daemon knows this rank, living or ended.
+    pub(crate) fn holds(&self, rank: RankId) -> bool {
+        self.daemon.as_ref().is_some_and(|it| it.worker.held().iter().any(|held| held.rank == rank))
     }
 
     /// Describes what has not ended on this node.

@@ -64,4 +64,8 @@ pub enum PlantedBug {
     GrantBeforeShrink,
     /// The head lets members of arrays take places without a plan, although it was told to plan each start.
     UnaskedSuccession,
+    /// A worker begins what it was ordered in advance before it may.
+    ImpatientWorker,
+    /// A worker does not tell that it has given back what it was ordered in advance.
+    KeptPrefetch,
 }

@@ -13,6 +13,7 @@
 //! sharing          MPS daemons, enforcement, neighbors        mps_state       the state of an MPS daemon
 //! gpu              the state of a GPU                          gpu_monitoring  samples and critical errors
 //! colocation       speed of ranks beside each other            memory_watchdog memory limits without MPS
+//! prefetch         attempts that were ordered in advance
 //! pending_progress which progress to report                    xid             meaning of critical errors
 //! orphan_timer     when an executor stops its rank by itself
 //! slurm_environment  the variables of a rank as Slurm names them
@@ -34,6 +35,8 @@ mod mps_retry;
 mod mps_state;
 mod orphan_timer;
 mod pending_progress;
+mod prefetch;
+mod prefetched_order;
 mod rank;
 mod sharing;
 mod signals;

@@ -11,6 +11,7 @@ use crate::state::Worker;
 impl Worker {
     /// Starts an attempt once. If it has ended already, the head has not received that report.
     pub(crate) fn run(&mut self, now: Time, order: RunOrder, out: &mut Vec<WorkerEffect>) {
+        self.prefetched.remove(&order.attempt);
         if self.ranks_of(order.attempt).next().is_some() {
             let ended = self.ranks_of(order.attempt).filter(|(_, held)| !held.is_live());
             return ended.for_each(|(rank, _)| self.report_rank(*rank, out));

@@ -16,6 +16,7 @@ use crate::colocation::ColocationSampler;
 use crate::gpu::{Gpu, RankCounts};
 use crate::interface::{Config, GpuAccess, MpsOrder, RankExit, WorkerEffect};
 use crate::pending_progress::PendingProgress;
+use crate::prefetched_order::PrefetchedOrder;
 use crate::rank::{RankEntry, RankState, never_started};
 use crate::stopping::{StopAction, StopSequence};
 
@@ -26,6 +27,10 @@ pub struct Worker {
     /// The devices that are real GPUs.
     pub(crate) gpus: BTreeMap<DeviceId, Gpu>,
     pub(crate) ranks: BTreeMap<RankId, RankEntry>,
+    /// Attempts that begin when others have ended.
+    pub(crate) prefetched: BTreeMap<AttemptId, PrefetchedOrder>,
+    /// What was given back, with what it had waited for, until the head has acknowledged that.
+    pub(crate) given_back: BTreeMap<AttemptId, AttemptId>,
     pub(crate) colocation: ColocationSampler,
     pub(crate) link: LinkState,
     pub(crate) progress: PendingProgress,
@@ -76,6 +81,8 @@ impl Worker {
             gpus: gpus.map(|device| (device.id.clone(), Gpu::new(device))).collect(),
             devices: config.devices,
             ranks: BTreeMap::new(),
+            prefetched: BTreeMap::new(),
+            given_back: BTreeMap::new(),
             colocation: ColocationSampler::default(),
             link: LinkState::Down,
             progress: PendingProgress::new(config.heartbeat),
@@ -94,8 +101,9 @@ impl Worker {
             LinkState::Down => None,
         };
         let services = self.gpus.values().filter_map(Gpu::deadline);
-        let stall = self.stall_deadline();
-        self.ranks.values().filter_map(RankEntry::deadline).chain(progress).chain(stall).chain(services).min()
+        let ranks = self.ranks.values().filter_map(RankEntry::deadline);
+        let others = [progress, self.stall_deadline(), self.prefetch_deadline()];
+        ranks.chain(others.into_iter().flatten()).chain(services).min()
     }
 
     /// All ranks on this host, for the inventory of the next hello.

@@ -16,7 +16,13 @@ impl Worker {
     pub fn handle(&mut self, now: Time, event: WorkerEvent, out: &mut Vec<WorkerEffect>) {
         let begin = out.len();
         match event {
-            WorkerEvent::Order(Order::Run(order)) => self.run(now, *order, out),
+            WorkerEvent::Order(Order::Run(order)) => match order.after {
+                Some(after) => self.prefetch(now, *order, after, out),
+                None => self.run(now, *order, out),
+            },
+            WorkerEvent::Order(Order::Withdraw(attempt)) => {
+                self.give_back(now, attempt, StopReason::Superseded, out);
+            }
             WorkerEvent::Order(Order::Stop { attempt, why }) => self.stop(now, attempt, why, out),
             WorkerEvent::Order(Order::Acknowledge(rank)) => self.acknowledge(rank, out),
             WorkerEvent::Order(Order::Allot { attempt, host }) => self.allot(attempt, host, out),
@@ -40,6 +46,7 @@ impl Worker {
             WorkerEvent::Allotted(attempt, in_force) => self.allotted(attempt, in_force, out),
             WorkerEvent::Alarm => self.alarm(now, out),
         }
+        self.begin_prefetched(now, out);
         self.update_gpus(now, out);
         self.report_signals(begin, out);
     }
@@ -61,6 +68,7 @@ impl Worker {
             let is_live = self.ranks_of(*attempt).any(|(_, held)| held.is_live());
             assert!(is_live, "{attempt} has ended and keeps its state of checkpoints");
         }
+        self.check_prefetched();
         self.check_gpus();
     }
 
@@ -71,12 +79,14 @@ impl Worker {
         why: StopReason,
         out: &mut Vec<WorkerEffect>,
     ) {
+        self.give_back(now, attempt, why, out);
         for rank in self.ranks_of(attempt).map(|(rank, _)| *rank).collect::<Vec<_>>() {
             self.stop_rank(now, rank, why, out);
         }
     }
 
     fn acknowledge(&mut self, rank: RankId, out: &mut Vec<WorkerEffect>) {
+        self.given_back.remove(&rank.attempt);
         if self.ranks.get(&rank).is_some_and(|held| !held.is_live()) {
             self.ranks.remove(&rank);
             out.push(WorkerEffect::Forget(rank));
@@ -140,6 +150,7 @@ impl Worker {
     fn unlinked(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         self.link = LinkState::Down;
         self.lease(Lease::Orphaned, out);
+        self.forget_prefetched();
         for rank in self.waiting() {
             self.stop_rank(now, rank, StopReason::Orphaned, out);
         }
@@ -157,6 +168,7 @@ impl Worker {
                 RankState::Waiting(_) | RankState::Ended(_) => {}
             }
         }
+        self.give_back_expired(now, out);
         self.notice_stalls(now, out);
         if self.is_linked() {
             self.report_progress(now, out);

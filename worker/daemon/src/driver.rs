@@ -440,7 +440,9 @@ impl fmt::Display for LogView<'_, WorkerEvent> {
         match self.0 {
             WorkerEvent::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
             WorkerEvent::Found(found) => write!(f, "Found({})", found.start.rank),
-            event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. })
+            event @ (WorkerEvent::Order(
+                Order::Stop { .. } | Order::Withdraw(_) | Order::Acknowledge(_) | Order::Allot { .. },
+            )
             | WorkerEvent::CodeFetched(..)
             | WorkerEvent::CheckpointsFetched(..)
             | WorkerEvent::Spawned(_)

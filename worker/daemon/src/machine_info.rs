@@ -91,6 +91,7 @@ impl MachineInfo {
         let network = self.links.network.or_else(|| network::speed_at(&address));
         Inventory {
             fetches_code: true,
+            prefetches: true,
             application_ports: self.application_ports,
             changes_host_shares: self.isolation.host_limits == Enforcement::Enforced,
             name: self.name.clone(),

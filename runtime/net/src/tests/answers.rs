@@ -81,7 +81,7 @@ fn ended_by(report: Report, how: Outcome) -> Report {
 fn run_by(order: Order, user: String) -> Order {
     match order {
         Order::Run(run) => Order::Run(Box::new(RunOrder { user, ..*run })),
-        Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. } => order,
+        Order::Stop { .. } | Order::Withdraw(_) | Order::Acknowledge(_) | Order::Allot { .. } => order,
     }
 }
 
@@ -206,6 +206,7 @@ pub(super) fn some_orders() -> Vec<Order> {
         place: None,
         checkpoints: None,
         idle_after: None,
+        after: None,
         ranks: vec![device],
     };
     vec![Order::Run(Box::new(run)), Order::Acknowledge(attempt.rank(0))]

@@ -160,6 +160,7 @@ fn hello() -> WorkerHello {
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
         fetches_code: false,
+        prefetches: false,
         application_ports: false,
         changes_host_shares: false,
         orphan_grace: Span::from_secs(120),

@@ -242,6 +242,7 @@ impl From<RunOrder> for types::RunOrder {
             place: None,
             checkpoints: None,
             idle_after: None,
+            after: None,
         }
     }
 }
@@ -281,7 +282,7 @@ impl Order {
             types::Order::Run(run) => Some(Order::Run(Box::new((*run).into()))),
             types::Order::Stop { attempt, why } => Some(Order::Stop { attempt, why: why.into() }),
             types::Order::Acknowledge(rank) => Some(Order::Acknowledge(rank)),
-            types::Order::Allot { .. } => None,
+            types::Order::Allot { .. } | types::Order::Withdraw(_) => None,
         }
     }
 }
@@ -316,6 +317,7 @@ mod tests {
             place: None,
             checkpoints: None,
             idle_after: None,
+            after: None,
         }))
     }
 
@@ -358,8 +360,8 @@ mod tests {
         let old = encode(&Order::of(preemptible.clone()).unwrap()).unwrap().len();
         let left_out = "and that it has no code, no range of cores, no slices of time, no stall timeout, no files, \
                         partition, entries, messages, input, project or sweep, its quality of service, whether it is \
-                        interactive and when it is told to be idle, no checkpoints elsewhere, and is no part of an \
-                        application";
-        assert_eq!(bytes(&preemptible), old + 19, "{left_out}");
+                        interactive and when it is told to be idle, no checkpoints elsewhere, what it follows, and is \
+                        no part of an application";
+        assert_eq!(bytes(&preemptible), old + 20, "{left_out}");
     }
 }

@@ -90,6 +90,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held_ranks: Vec<HeldRank>) ->
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         isolation: Isolation::default(),
         fetches_code: true,
+        prefetches: false,
         application_ports: true,
         changes_host_shares: true,
         orphan_grace: Span::ZERO,

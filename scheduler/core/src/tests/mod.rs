@@ -23,6 +23,7 @@ mod memory_misfit;
 mod node_owners;
 mod planning;
 mod predicted_memory;
+mod prefetch;
 mod rendezvous;
 mod replay;
 mod requests;

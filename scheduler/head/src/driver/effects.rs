@@ -49,7 +49,10 @@ impl Driver {
                 });
                 Order::Run(Box::new(RunOrder { application: credentials, ..*run }))
             }
-            order @ (Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. }) => order,
+            order @ (Order::Stop { .. }
+            | Order::Withdraw(_)
+            | Order::Acknowledge(_)
+            | Order::Allot { .. }) => order,
         }
     }
 

@@ -135,6 +135,7 @@ impl fmt::Display for LogLine<'_, Order> {
             }
             Order::Stop { attempt, why } => write!(f, "stop {attempt} because {}", why.clause()),
             Order::Acknowledge(rank) => write!(f, "acknowledge the end of {rank}"),
+            Order::Withdraw(attempt) => write!(f, "do not start {attempt}"),
             Order::Allot { attempt, host } => write!(f, "give {attempt} {host}"),
         }
     }

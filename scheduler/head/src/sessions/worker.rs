@@ -276,7 +276,7 @@ fn gather(
 fn weight(order: &Order) -> usize {
     match order {
         Order::Run(run) => 1_024 + run.ranks.len() * 128 + run.spec.weight(),
-        Order::Stop { .. } | Order::Acknowledge(_) | Order::Allot { .. } => 64,
+        Order::Stop { .. } | Order::Withdraw(_) | Order::Acknowledge(_) | Order::Allot { .. } => 64,
     }
 }
 

@@ -248,6 +248,7 @@ impl JobV5 {
                 has_dependencies: !self.waits_for.is_empty(),
                 not_before: self.not_before,
                 eligible_at: self.eligible_at,
+                prefetched: None,
             })),
             (JobState::Running, Some(attempt), None, None, _) => Ok(JobStatus::Running(attempt)),
             (JobState::Completing, Some(attempt), Some(why), None, _) => {
@@ -285,6 +286,7 @@ impl From<AttemptV5> for state::Attempt {
             holds: 0,
             rendezvous: stored.meeting_point,
             started_at: stored.started_at,
+            ordered_at: None,
             expected_runtime: stored.expected,
             predicted_slowdown: stored.slowdown,
             stop_reported: stored.stopped,
@@ -427,6 +429,7 @@ impl From<NodeV5> for state::Node {
             sharing: stored.sharing,
             isolation: stored.isolation,
             fetches_code: false,
+            prefetches: false,
             application_ports: false,
             changes_host_shares: false,
             max_jobs: None,

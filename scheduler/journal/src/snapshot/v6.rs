@@ -9,9 +9,9 @@ use std::sync::Arc;
 use cohabit_policy::AttainedTime;
 use cohabit_scheduler_core::{self as core, Config, state};
 use cohabit_types::{
-    Bytes, Device, DeviceId, Enforcement, Estimate, HostShare, Isolation, JobEvent, JobId, JobSpec, JobState,
-    LinkBandwidths, NodeDrain, NodeId, Outcome, Placement, PlanRequestId, Progress, ReasonCode, Role, Share,
-    SharingLimits, Signal, Slowdown, Span, StopReason, Time, WorkerKey,
+    AttemptId, Bytes, Device, DeviceId, Enforcement, Estimate, HostShare, Isolation, JobEvent, JobId,
+    JobSpec, JobState, LinkBandwidths, NodeDrain, NodeId, Outcome, Placement, PlanRequestId, Progress,
+    ReasonCode, Role, Share, SharingLimits, Signal, Slowdown, Span, StopReason, Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 use serde_with::{As, Map, Same};
@@ -160,6 +160,18 @@ pub(crate) struct WaitingJobV6 {
     has_dependencies: bool,
     not_before: Option<Time>,
     eligible_at: Time,
+    #[serde(with = "As::<Option<Box<PrefetchedV6>>>", default, skip_serializing_if = "Option::is_none")]
+    prefetched: Option<Box<state::PrefetchedAttempt>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "state::PrefetchedAttempt")]
+pub(crate) struct PrefetchedV6 {
+    #[serde(with = "As::<AttemptV6>")]
+    attempt: state::Attempt,
+    after: AttemptId,
+    #[serde(with = "As::<Option<StoredStopReason>>")]
+    cancelled: Option<StopReason>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -211,6 +223,8 @@ pub(crate) struct AttemptV6 {
     #[serde(default, skip_serializing_if = "is_nothing")]
     holds: u64,
     started_at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ordered_at: Option<Time>,
     expected_runtime: Option<Span>,
     predicted_slowdown: Option<Slowdown>,
     #[serde(with = "As::<Option<StoredStopReason>>")]
@@ -278,6 +292,8 @@ pub(crate) struct NodeV6 {
     #[serde(with = "As::<StoredIsolation>")]
     isolation: Isolation,
     fetches_code: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    prefetches: bool,
     application_ports: bool,
     #[serde(default)]
     changes_host_shares: bool,
@@ -373,6 +389,7 @@ shape_of! {
     JobV6 => state::Job,
     JobStatusV6 => state::JobStatus,
     WaitingJobV6 => state::WaitingJob,
+    PrefetchedV6 => state::PrefetchedAttempt,
     EndedJobV6 => state::EndedJob,
     TerminalStateV6 => state::TerminalState,
     JobExitV6 => state::JobExit,

@@ -23,6 +23,12 @@ pub(crate) struct StoredConfig {
     idle_stop: Option<Span>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     succession: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    prefetch: Span,
+}
+
+fn is_zero(span: &Span) -> bool {
+    *span == Span::ZERO
 }
 
 const fn never() -> Span {

@@ -39,6 +39,8 @@ pub(crate) struct StoredInventory {
     #[serde(default)]
     fetches_code: bool,
     #[serde(default)]
+    prefetches: bool,
+    #[serde(default)]
     application_ports: bool,
     #[serde(default)]
     changes_host_shares: bool,

@@ -5,7 +5,8 @@ use cohabit_types::{
     Array, ClientRequestId, JobChange, JobId, JobSpec, Principal, Request, Role, Span, Submit,
 };
 
-use super::samples::{at, config};
+use super::config_samples::config;
+use super::samples::at;
 
 /// A head that has archived an array, and what it archived.
 pub(crate) fn archived_array() -> (Head, ArchivedPart) {

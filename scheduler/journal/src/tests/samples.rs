@@ -19,6 +19,7 @@ use cohabit_types::{
 use uuid::Uuid;
 
 use super::archived_array::archived_array;
+use super::config_samples::config;
 use super::{reservation_samples, script_samples, share_samples, time_samples};
 
 pub(super) const fn at(secs: u64) -> Time {
@@ -60,6 +61,7 @@ pub(super) fn events() -> Vec<Event> {
     }
     let inventory = Inventory {
         fetches_code: true,
+        prefetches: true,
         application_ports: true,
         changes_host_shares: true,
         ..inventories().remove(0)
@@ -148,19 +150,6 @@ pub(super) fn code() -> CodeSnapshot {
         folder: "/home/ada/net".into(),
         files: 12,
         bytes: Bytes(34_567),
-    }
-}
-
-pub(super) fn config() -> Config {
-    Config {
-        lost_after: Span::from_secs(300),
-        retention: Span::from_secs(86_400),
-        archive_after: Time::NEVER.since(Time::EPOCH),
-        node_failures: 5,
-        max_running_jobs: None,
-        fair_share: false,
-        idle_stop: None,
-        succession: false,
     }
 }
 
@@ -326,6 +315,7 @@ fn inventories() -> Vec<Inventory> {
         rendezvous_ports: vec![],
         isolation: Isolation::default(),
         fetches_code: false,
+        prefetches: false,
         application_ports: false,
         changes_host_shares: false,
         orphan_grace: Span::from_secs(120),

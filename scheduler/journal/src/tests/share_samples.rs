@@ -7,7 +7,7 @@ use cohabit_types::{
     Span, UserLimits,
 };
 
-use super::samples::config;
+use super::config_samples::config;
 
 /// A head starts with fair share, tables are applied, and a plan reclaims a job.
 pub(super) fn events() -> Vec<Event> {
@@ -21,6 +21,7 @@ pub(super) fn events() -> Vec<Event> {
             fair_share: true,
             idle_stop: Some(Span::from_secs(1_800)),
             succession: true,
+            prefetch: Span::from_millis(60),
             ..config()
         }),
         Event::Client(ClientRequestId(9), by.clone(), apply),

@@ -18,7 +18,7 @@ use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProg
 use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario, ScenarioSubmission};
 
-const CHANGES: [JobChange; 5] =
+pub(super) const CHANGES: [JobChange; 5] =
     [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue, JobChange::Kill];
 
 /// Adds this many submissions.
@@ -152,6 +152,11 @@ fn program(random: &mut Random, profile: &WorkloadProfile) -> SimProgram {
             Span::ZERO
         },
     }
+}
+
+/// A program like any other on a cluster of all kinds of devices.
+pub(super) fn steady_program(random: &mut Random) -> SimProgram {
+    program(random, &WorkloadProfile { parts: 0.0, shortest: Span::from_millis(100) })
 }
 
 /// A model trained on this many devices, in one or two stages.

@@ -12,6 +12,7 @@ mod outages;
 mod random_time;
 mod reservations;
 mod shares;
+mod short_arrays;
 mod suspensions;
 
 use cohabit_policy::POLICY_NAMES;
@@ -62,9 +63,18 @@ impl Scenario {
         let mut random = Random::stream(seed, "running limit");
         scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
         scenario.config.fair_share = Random::stream(seed, "fair share").chance(0.8);
+        let spans = [
+            Span::ZERO,
+            Span::from_millis(60),
+            Span::from_secs(30),
+            Span::from_secs(300),
+            Span::from_secs(600),
+        ];
+        scenario.config.prefetch = *Random::stream(seed, "prefetch").pick(&spans);
         shares::draw(seed, &mut scenario);
         reservations::draw(seed, &mut scenario);
         idleness::draw(seed, &mut scenario);
+        short_arrays::draw(seed, &mut scenario);
         scenario
     }
 }

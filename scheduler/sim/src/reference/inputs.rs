@@ -15,6 +15,7 @@ use super::{HandledEvent, JobEnd, ReferenceModel};
 impl ReferenceModel {
     /// Applies an event and returns the jobs that are new or that users changed.
     pub(super) fn apply_event(&mut self, it: &HandledEvent<'_>) -> Result<BTreeSet<JobId>, String> {
+        self.note_given_back(it);
         self.apply_orders(it.effects)?;
         match it.event {
             Event::Client(client, by, request) => match (request, answer(*client, it.effects)) {
@@ -35,10 +36,10 @@ impl ReferenceModel {
             Event::Planned(_, plan) => self.apply_plan(plan, it.at),
             Event::HeadStarted(_) => self.head_started_at = it.at,
             // One of an earlier link counts for nothing.
-            Event::Report(key, report) if is_linked(it, *key) => {
+            Event::Report(key, report) if it.is_linked(*key) => {
                 self.note_idleness(*key, report, it.at);
             }
-            Event::Joined(key, inventory) if is_linked(it, *key) => {
+            Event::Joined(key, inventory) if it.is_linked(*key) => {
                 self.names.entry(key.node).or_default().insert(inventory.name.clone());
                 let ordered = &self.ordered;
                 self.idle.forget(|attempt| ordered.get(&attempt.rank(0)) == Some(&key.node));
@@ -112,12 +113,15 @@ impl ReferenceModel {
         let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done);
         let requests: BTreeSet<JobId> = done.flat_map(|(id, _)| self.resolve_targets(*id)).collect();
         for id in &requests {
+            let may_begin = self.prefetched.contains_key(id);
             let Some(job) = self.jobs.get_mut(id) else { continue };
             match change {
                 JobChange::Cancel | JobChange::Kill | JobChange::Withdraw => {
                     job.requests.cancelled |= job.is_live();
                 }
-                JobChange::Hold => job.requests.held |= job.observed.state.phase() == JobPhase::Waiting,
+                JobChange::Hold => {
+                    job.requests.held |= job.observed.state.phase() == JobPhase::Waiting && !may_begin;
+                }
                 JobChange::Release => job.requests.held = false,
                 JobChange::Requeue => {
                     // A job that is being stopped for good is not queued again.
@@ -224,9 +228,4 @@ fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
         | Effect::Plan(_)
         | Effect::Close(..) => Vec::new(),
     }
-}
-
-/// Whether this is the present link of its worker.
-fn is_linked(it: &HandledEvent<'_>, key: WorkerKey) -> bool {
-    !it.head.changes_nothing(key, &Report::Progress(Vec::new()))
 }

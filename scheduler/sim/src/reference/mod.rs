@@ -17,6 +17,7 @@ mod inputs;
 mod job;
 mod node_holdings;
 mod observed;
+mod prefetch;
 mod reserved_nodes;
 mod rules;
 mod succession;
@@ -25,11 +26,12 @@ mod true_outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
-use cohabit_types::{AttemptId, JobId, JobSpec, JobState, NodeId, RankId, Time};
+use cohabit_types::{AttemptId, JobId, JobSpec, JobState, NodeId, RankId, Report, Time, WorkerKey};
 
 use self::idle_attempts::IdleAttempts;
 use self::job::ReferenceJob;
 use self::observed::ObservedJob;
+use self::prefetch::{BegunInAdvance, OrderedInAdvance};
 use self::reserved_nodes::ReservedNodes;
 use crate::node::SimNode;
 
@@ -47,6 +49,10 @@ pub(crate) struct ReferenceModel {
     ends: BTreeMap<JobId, BTreeSet<JobEnd>>,
     /// The node to which each rank was ordered.
     ordered: BTreeMap<RankId, NodeId>,
+    /// What workers have in advance.
+    prefetched: BTreeMap<JobId, OrderedInAdvance>,
+    /// What has begun so.
+    begun_in_advance: BTreeMap<AttemptId, BegunInAdvance>,
     /// The number of each node in the attempts that were ordered there.
     node_ranks: BTreeMap<(AttemptId, NodeId), u32>,
     /// The user of each submission, by job number.
@@ -81,6 +87,13 @@ pub(crate) struct HandledEvent<'a> {
     pub(crate) nodes: &'a [SimNode],
 }
 
+impl HandledEvent<'_> {
+    /// Whether this is the present link of its worker.
+    fn is_linked(&self, key: WorkerKey) -> bool {
+        !self.head.changes_nothing(key, &Report::Progress(Vec::new()))
+    }
+}
+
 /// A job before and after an event.
 struct JobTransition {
     id: JobId,
@@ -97,6 +110,8 @@ impl ReferenceModel {
             live: BTreeSet::new(),
             ends: BTreeMap::new(),
             ordered: BTreeMap::new(),
+            prefetched: BTreeMap::new(),
+            begun_in_advance: BTreeMap::new(),
             node_ranks: BTreeMap::new(),
             users: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -120,6 +135,8 @@ impl ReferenceModel {
         }
         let steps = self.observe_changes(it, &changed)?;
         steps.iter().try_for_each(|step| self.check_step(it, step))?;
+        self.note_begun();
+        self.check_prefetches(it)?;
         self.check_live(it.head)?;
         self.check_node_holdings(it.head, it.nodes)
     }

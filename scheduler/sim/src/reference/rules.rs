@@ -35,7 +35,9 @@ impl ReferenceModel {
         let why_not = match () {
             () if is(JobState::Held) && !requests.held => "it is held, but nobody asked for that",
             () if is(JobState::Pending) && requests.held => "it is pending, but should be held",
-            () if is(JobState::Pending) && requests.cancelled => "it is pending, but was cancelled",
+            () if is(JobState::Pending) && requests.cancelled && !self.prefetched.contains_key(&step.id) => {
+                "it is pending, but was cancelled"
+            }
             () => return Ok(()),
         };
         Err(why_not.into())
@@ -53,7 +55,9 @@ impl ReferenceModel {
         let user = &self.users[&step.id.number];
         let is_store = spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Store));
         let by_plan = is_store || matches!(it.event, Event::Planned(..));
-        let unplanned = (!by_plan).then(|| self.why_no_successor(it, step.id, attempt)).flatten();
+        let was_prefetched = self.follows_an_end(step.id, attempt);
+        let unplanned = !by_plan && !was_prefetched;
+        let unplanned = unplanned.then(|| self.why_no_successor(it, step.id, attempt)).flatten();
         let ordered = (0..attempt.ranks.len() as u32)
             .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
         let why_not = match () {
@@ -61,9 +65,12 @@ impl ReferenceModel {
             () if attempt.started_at != it.at => "at another time",
             // A store may end and be started again by one event.
             () if !is_store && step.before.state != JobState::Pending => "it was not pending",
-            () if requests.cancelled => "it was cancelled",
+            () if requests.cancelled && !was_prefetched => "it was cancelled",
             () if requests.held => "it is held",
-            () if !requests.requeued_after_end && spec.begin.is_some_and(|begin| begin > it.at) => {
+            () if !was_prefetched
+                && !requests.requeued_after_end
+                && spec.begin.is_some_and(|begin| begin > it.at) =>
+            {
                 "its begin time has not come"
             }
             () if !self.are_dependencies_met(step.id) => "its dependencies are not met",
@@ -72,7 +79,7 @@ impl ReferenceModel {
             () if is_store && self.reserved.forbid_store(user, spec, attempt, it.at) => {
                 "its node is reserved for others, or will be so soon that it is stopped at once"
             }
-            () if !is_store && self.runs_into_a_reservation(step.id, attempt, it.at) => {
+            () if !is_store && !was_prefetched && self.runs_into_a_reservation(step.id, attempt, it.at) => {
                 "a node of it is reserved for others before it may have left"
             }
             () if !self.is_on_its_node(spec, attempt) => "it is on a node on which it may not run",

@@ -46,11 +46,12 @@ impl ReferenceModel {
     }
 
     /// Whether a job that never ran waits for nothing but room, as far as this model knows.
-    fn only_lacks_room(&self, it: &HandledEvent<'_>, id: JobId) -> bool {
+    pub(super) fn only_lacks_room(&self, it: &HandledEvent<'_>, id: JobId) -> bool {
         let Some(job) = self.jobs.get(&id) else { return false };
         let begins = self.specs[&id.number].begin.is_none_or(|begin| begin <= it.at);
         job.observed.state == JobState::Pending
             && job.observed.attempts.is_empty()
+            && !self.prefetched.contains_key(&id)
             && !job.requests.cancelled
             && !job.requests.held
             && begins

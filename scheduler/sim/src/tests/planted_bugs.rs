@@ -124,13 +124,15 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
         let drawn = Scenario::draw(seed, &Options::default());
         run(seed, Scenario { plant: Some(plant), ..drawn }, TraceDetail::Nothing).failure
     };
-    let mut found = (0..200).filter_map(|seed| Some((seed, failure(seed)?)));
+    let mut found = (0..400).filter_map(|seed| Some((seed, failure(seed)?)));
     found.next().unwrap_or_else(|| panic!("no seed finds {plant:?}"))
 }
 
 #[test]
 fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within_a_few_seeds() {
-    let bugs: [(PlantedBug, &[&str]); 17] = [
+    let bugs: [(PlantedBug, &[&str]); 19] = [
+        (PlantedBug::ImpatientWorker, &["is overloaded"]),
+        (PlantedBug::KeptPrefetch, &["is PENDING", "is RUNNING", "None is recorded"]),
         (PlantedBug::UnaskedSuccession, &["not by a plan, and no member of its array has just succeeded"]),
         (PlantedBug::GrantBeforeShrink, &["is overloaded", "recorded is"]),
         (PlantedBug::UnfetchedCode, &["starts without its code"]),

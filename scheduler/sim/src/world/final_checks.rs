@@ -84,7 +84,10 @@ impl World<'_> {
             .and_then(|()| checks::check_victims(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_finished_unseen(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_retries(head, self.head_now(), &jobs))
-            .and_then(|()| checks::check_cancellations(head, self.head_now(), self.clients.cancelled()))
+            .and_then(|()| {
+                let ordered_at = |attempt| self.reference.ordered_in_advance_at(attempt);
+                checks::check_cancellations(head, self.head_now(), self.clients.cancelled(), ordered_at)
+            })
             .and_then(|()| self.check_code_copies())
             .and_then(|()| checks::check_answers(head, self.head_now(), &jobs));
         self.invariant(checked)
@@ -94,7 +97,10 @@ impl World<'_> {
     /// used.
     fn check_booked_device_time(&self, head: &Head) -> Result<(), String> {
         match self.head.clock.missed_nothing() {
-            true => checks::check_device_time(head, self.head_now(), &self.nodes),
+            true => {
+                let first = |attempt| self.reference.first_before(attempt);
+                checks::check_device_time(head, self.head_now(), &self.nodes, first)
+            }
             false => Ok(()),
         }
     }

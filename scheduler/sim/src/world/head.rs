@@ -215,7 +215,7 @@ impl World<'_> {
         match effect {
             Effect::SendOrder(key, order) => {
                 if let Some(link) = self.head.sessions.get(&key) {
-                    self.send(*link, SimMessage::Order(order));
+                    self.send(*link, SimMessage::Order(self.ordered(order)));
                 }
             }
             Effect::Answer(client, reply) => self.schedule_delivery(SimEvent::Reply(client, reply)),

@@ -28,6 +28,9 @@ impl World<'_> {
     /// Whether a worker sends this report to the head, as it should.
     pub(super) fn tells(&mut self, node: usize, report: &Report) -> Result<bool, SimFailure> {
         let Report::Ended { rank, .. } = report else { return Ok(true) };
+        if self.plant == Some(PlantedBug::KeptPrefetch) {
+            return Ok(self.nodes[node].holds(*rank));
+        }
         if self.plant != Some(PlantedBug::LostReport) {
             return Ok(true);
         }
@@ -46,6 +49,16 @@ impl World<'_> {
             Some(PlantedBug::UnfencedReport) => self.relabel(*key, order),
             Some(_) | None => {}
         }
+    }
+
+    /// An order as its worker gets it: with the planted bug it waits for nothing.
+    pub(super) fn ordered(&self, mut order: Order) -> Order {
+        if let Order::Run(run) = &mut order
+            && self.plant == Some(PlantedBug::ImpatientWorker)
+        {
+            run.after = None;
+        }
+        order
     }
 
     /// With the planted bug, the head hears at once that what it orders is done.

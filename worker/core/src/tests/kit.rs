@@ -76,6 +76,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         place: None,
         checkpoints: None,
         idle_after: None,
+        after: None,
         world_size: ranks,
         rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
         ranks: (0..ranks).map(run).collect(),

@@ -12,6 +12,7 @@ mod gpu_monitoring;
 mod gpu_restarts;
 mod kit;
 mod links;
+mod prefetch;
 mod properties;
 mod stalls;
 mod starting;

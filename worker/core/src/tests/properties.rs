@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cohabit_types::{
     AttemptId, Bytes, CheckpointResult, CheckpointSource, DeviceId, DeviceSharing, Enforcement,
-    EnforcementRequirement, GpuReading, GpuRequest, HeldRankPhase, HostShare, JobId, Order, Outcome, RankId,
-    RunOrder, Share, Span, StartFailure, StopReason, Time,
+    EnforcementRequirement, GpuReading, GpuRequest, HeldRankPhase, HostShare, JobId, Order, Outcome,
+    Predecessor, RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
 };
 use proptest::prelude::*;
 
@@ -40,9 +40,10 @@ fn allot(attempt: AttemptId) -> WorkerEvent {
 /// Of two ranks on whole devices, or one on a part of one.
 fn run_order() -> impl Strategy<Value = RunOrder> {
     let flag = || prop::bool::ANY;
-    let terms = (prop::option::of(1..90u64), flag(), flag(), flag(), flag(), flag());
+    let after = prop::option::weighted(0.3, 1..=4u32);
+    let terms = (prop::option::of(1..90u64), flag(), flag(), flag(), flag(), flag(), after);
     (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, terms)| {
-        let (warning, shares, insists, has_code, carries, interactive) = terms;
+        let (warning, shares, insists, has_code, carries, interactive, after) = terms;
         let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
         order.attempt = JobId::new(7).attempt(attempt);
         if shares {
@@ -52,6 +53,8 @@ fn run_order() -> impl Strategy<Value = RunOrder> {
         }
         Arc::make_mut(&mut order.spec).code = has_code.then(code);
         order.checkpoints = carries.then(|| CheckpointSource { attempt: 1, node: "den".into() });
+        order.after =
+            after.map(|attempt| Predecessor { attempt: JobId::new(7).attempt(attempt), within: secs(9) });
         order.idle_after = interactive.then(|| secs(8));
         if insists {
             Arc::make_mut(&mut order.spec).demand.limits = EnforcementRequirement::Enforced;
@@ -94,6 +97,7 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
         6 => run_order().prop_map(|order| WorkerEvent::Order(Order::Run(Box::new(order)))),
         2 => (rank_id(), prop::sample::select(&STOP_REASONS[..]))
             .prop_map(|(rank, why)| WorkerEvent::Order(Order::Stop { attempt: rank.attempt, why })),
+        1 => rank_id().prop_map(|rank| WorkerEvent::Order(Order::Withdraw(rank.attempt))),
         3 => rank_id().prop_map(|rank| WorkerEvent::Order(Order::Acknowledge(rank))),
         2 => rank_id().prop_map(|rank| allot(rank.attempt)),
         3 => rank_id().prop_map(|rank| WorkerEvent::Allotted(rank.attempt, Some(HOST))),

@@ -395,6 +395,7 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         place: None,
         checkpoints: None,
         idle_after: None,
+        after: None,
     }))
 }
 

@@ -146,6 +146,7 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
         fair_share: settings.checked(SettingKey::FairShare, on_or_off)?.unwrap_or(usual.fair_share),
         idle_stop: settings.checked(SettingKey::IdleStop, idle_stop)?.unwrap_or(usual.idle_stop),
         succession: usual.succession,
+        prefetch: usual.prefetch,
     })
 }
 
