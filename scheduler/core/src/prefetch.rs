@@ -189,17 +189,15 @@ impl Head {
     /// The member that may follow `last` at the place where `first` runs: one of the same array that a plan
     /// could not know better about.
     ///
-    /// It comes after `last` in the order of ids, in which a worker tells over a new link what has ended.
+    /// No limit of its user is in the way: it runs instead of the one before. It comes after `last` in the order of ids, in which a worker tells over a new link what has ended.
     fn next_to_prefetch(&self, first: JobId, last: AttemptId) -> Option<JobId> {
         let next = *self.eligible.first()?;
         let attempt = self.jobs[&first].live_attempt()?;
         let [part] = &attempt.placement.parts[..] else { return None };
         self.nodes.get(&part.node).filter(|node| node.takes_jobs() && node.prefetches)?;
         let is_next = last.job < next && self.waits_alone(first.number) && self.is_alike(next, first);
-        let is_one_rank = attempt.ranks.len() == 1;
-        let is_free = self.limited_user(next.number).is_none();
-        (is_next && is_one_rank && is_free && self.is_exclusive(&attempt.placement, Some(first)))
-            .then_some(next)
+        let is_alone = attempt.ranks.len() == 1 && self.is_exclusive(&attempt.placement, Some(first));
+        (is_next && is_alone).then_some(next)
     }
 
     /// What follows what, from the jobs.

@@ -6,7 +6,7 @@ use cohabit_types::{
 };
 
 use super::kit::*;
-use crate::Event;
+use crate::{Config, Event};
 
 fn member(index: u32) -> RankId {
     JobId::member(1, index).attempt(1).rank(0)
@@ -238,6 +238,21 @@ fn a_restored_backup_forgets_what_was_ordered_in_advance() {
     let mut test = followed();
     test.event(Event::BackupRestored { last_number: 100, attempt_gap: 10 });
     assert!(test.head.volatile.followers.is_empty());
+}
+
+/// Users have a limit unless an operator takes it away, and each member runs instead of the one before.
+#[test]
+fn the_limit_of_a_user_holds_and_hinders_nothing() {
+    let mut test = TestHead::new();
+    test.event(Event::HeadStarted(Config { max_running_jobs: Some(1), ..Config::default() }));
+    test.event(Event::Joined(key(1, 1), prefetching(2, vec![])));
+    test.planned();
+    test.submit(JobSpec { demand: gpus(1).demand, ..array(0, 14, None) });
+    test.orders();
+    succeed(&mut test, 0);
+    assert_eq!(followers(&mut test), [(1, None), (2, Some(1)), (3, Some(2)), (4, Some(3)), (5, Some(4))]);
+    succeed(&mut test, 1);
+    assert_eq!(state(&test, 2), JobState::Running);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario, ScenarioSubmission};
 
 /// Adds such arrays to a part of the scenarios, and mostly takes out what keeps their members from being
-/// started so: other jobs, limits of users, and plans that take longer than the members.
+/// started so: other jobs, and plans that take longer than the members.
 pub(super) fn draw(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "short arrays");
     if !random.chance(0.25) {
@@ -18,7 +18,6 @@ pub(super) fn draw(seed: u64, scenario: &mut Scenario) {
     if random.chance(0.7) {
         scenario.submissions.clear();
         scenario.external_events.retain(|(_, event)| !matches!(event, ExternalEvent::Submit(_)));
-        scenario.config.max_running_jobs = None;
         scenario.planning = (Span::from_micros(10), Span::from_millis(1));
     }
     for _ in 0..random.between(1, 3) {
