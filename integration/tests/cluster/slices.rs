@@ -29,7 +29,7 @@ fn a_training_in_slices_goes_on_where_it_was() {
     let package = root.join("client/python/python").to_str().unwrap().to_owned();
     let environment = format!("PYTHONPATH={package}");
     let cluster = Cluster::start(&["host:1"]);
-    let slices = ["--time", "3s", "--requeue-on-timeout", "--stop-signal", "SIGUSR1@2s"];
+    let slices = ["--time", "4s", "--requeue-on-timeout", "--stop-signal", "SIGUSR1@2s"];
     // All steps take longer than two slices.
     let training = [&python, &example, "--steps", "160", "--step-seconds", "0.05"];
     let flags = ["submit", "--output", "quiet", "--env", &environment];
@@ -42,7 +42,12 @@ fn a_training_in_slices_goes_on_where_it_was() {
     assert!(attempts >= 3, "{attempts} attempts");
     let (mut next, mut printed) = ("0".to_owned(), String::new());
     for attempt in 1..=attempts {
-        printed = cluster.ok(&["logs", "--attempt", &attempt.to_string(), &job]);
+        let of_attempt = cluster.ok(&["logs", "--attempt", &attempt.to_string(), &job]);
+        // On a busy machine, Python may have begun no training when the signal came.
+        if of_attempt.is_empty() {
+            continue;
+        }
+        printed = of_attempt;
         assert!(printed.starts_with(&format!("begins at step {next}\n")), "attempt {attempt}: {printed}");
         let saved = printed.lines().rev().find_map(|line| line.strip_prefix("saved, to go on at step "));
         next = saved.map_or(next, str::to_owned);

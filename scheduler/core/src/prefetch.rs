@@ -189,7 +189,8 @@ impl Head {
     /// The member that may follow `last` at the place where `first` runs: one of the same array that a plan
     /// could not know better about.
     ///
-    /// No limit of its user is in the way: it runs instead of the one before. It comes after `last` in the order of ids, in which a worker tells over a new link what has ended.
+    /// No limit of its user is in the way: it runs instead of the one before. It comes after `last` in the
+    /// order of ids, in which a worker tells over a new link what has ended.
     fn next_to_prefetch(&self, first: JobId, last: AttemptId) -> Option<JobId> {
         let next = *self.eligible.first()?;
         let attempt = self.jobs[&first].live_attempt()?;
