@@ -71,6 +71,11 @@ impl HeadProcess {
         self.folder.path()
     }
 
+    /// Ends the process. Returns the folder with its state, which is removed when it is dropped.
+    pub(crate) fn into_folder(self) -> TempDir {
+        self.folder
+    }
+
     /// Opens a link with the admin token.
     pub(crate) async fn client(&self) -> ClientServiceClient {
         self.client_of("admin.token").await

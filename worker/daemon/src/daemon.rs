@@ -12,6 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::acknowledgements::Acknowledgements;
 use crate::checkpoints::CheckpointArchives;
+use crate::cleaner::Cleaner;
 use crate::code::CodeCopies;
 use crate::copies::Copies;
 use crate::driver::WorkerDriver;
@@ -23,7 +24,6 @@ use crate::machine_info::MachineInfo;
 use crate::options::WorkerOptions;
 use crate::rank_context::RankContext;
 use crate::recovery::{self, LeftRank};
-use crate::retention::Cleaner;
 use crate::search_path::search_path;
 use crate::state_directory::StateDirectory;
 

@@ -16,6 +16,7 @@
 mod acknowledgements;
 mod activity;
 mod checkpoints;
+mod cleaner;
 mod code;
 mod copies;
 mod daemon;

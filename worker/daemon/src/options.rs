@@ -64,8 +64,8 @@ pub struct RetentionOptions {
     /// The most ended ranks whose output is kept; by default as many as a tenth of the files that the file
     /// system can hold allows, at most 100,000.
     pub ranks: Option<usize>,
-    /// How long the directory of a rank that printed nothing stays.
-    pub empty: Span,
+    /// How long the directory of an ended rank stays as it is, before all is removed that is not kept.
+    pub delay: Span,
 }
 
 impl Default for RetentionOptions {
@@ -74,7 +74,7 @@ impl Default for RetentionOptions {
             age: Span::from_secs(7 * 24 * 3600),
             bytes: None,
             ranks: None,
-            empty: Span::from_secs(60),
+            delay: Span::from_secs(60),
         }
     }
 }

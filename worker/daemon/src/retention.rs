@@ -2,12 +2,9 @@
 //! that is too old, or too much together, the oldest first; and old checkpoints, and results in copies of
 //! code, of jobs without ranks here.
 //!
-//! Ranks come here when the head knows how they ended, a moment later. Everything on the disk is examined
-//! when the daemon starts, and then every hour.
-//!
 //! Directories of ranks that left nothing are kept for other ranks, as many as an array of short jobs needs.
-//! Others are not removed while such an array makes more: some file systems make files slowly where many were
-//! removed shortly before.
+//! Nothing else of short jobs is removed while an array makes more: some file systems make files slowly where
+//! many were removed shortly before.
 //!
 //! Only directories with our names are touched. Symbolic links are removed, never followed.
 
@@ -19,14 +16,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
 use cohabit_host::ended_rank::Remains;
 use cohabit_host::files::remove_directory;
 use cohabit_host::rank_directory::{RankDirectory, directories_in, ranks_in};
 use cohabit_types::{Bytes, JobId, RankId};
 use nix::sys::statvfs::statvfs;
-use tokio::sync::mpsc;
-use tokio::time::sleep;
 
 use crate::checkpoints::CheckpointEntry;
 use crate::options::RetentionOptions;
@@ -35,23 +29,15 @@ use crate::retained_output::{RetainedOutput, RetentionLimits};
 use crate::spare_directories::is_the_only_one;
 use crate::state_directory::StateDirectory;
 
-const CLEAN_INTERVAL: Duration = Duration::from_secs(3600);
-
-/// How long ended ranks are collected before they are examined.
-const COLLECT_SPAN: Duration = Duration::from_millis(100);
-
 /// The most directories that are kept for other ranks: twice as many as there are between the start of a rank
 /// and the examination of its directory, where a thousand ranks end in a second.
 const MAX_SPARE: usize = 512;
 
-/// The most ranks that printed nothing whose directories wait to be removed.
-const MAX_EMPTY: usize = 20_000;
+/// The most ended ranks whose directories wait to be cleaned up.
+const MAX_WAITING: usize = 20_000;
 
 /// What such a directory takes on the disk, with those of its job.
 const SIZE_OF_EMPTY: u64 = 28 << 10;
-
-/// Ended ranks that are examined at once.
-const BATCH: usize = 10_000;
 
 /// The most that all output takes by default, if the file system is large enough.
 const DEFAULT_BYTES: Bytes = Bytes(10 << 30);
@@ -61,107 +47,8 @@ const DEFAULT_RANKS: usize = 100_000;
 /// Files and directories that a rank with output takes, with those of its job.
 const FILES_OF_A_RANK: u64 = 8;
 
-/// Messages to the actor that cleans up.
-pub(crate) enum CleanerMessage {
-    /// Examine everything.
-    Clean,
-    /// The head knows how these ranks ended.
-    Ended(Vec<RankId>),
-    /// Remove the directories that have waited for long enough.
-    RemoveEmpty,
-}
-
-/// The actor that cleans up.
-pub(crate) struct Cleaner {
-    /// `None` while it is at work.
-    retention: Option<Retention>,
-    /// Ranks of whose end the head knows; `None` once they are being received.
-    ended: Option<mpsc::UnboundedReceiver<RankId>>,
-    /// Whether [`CleanerMessage::RemoveEmpty`] is to come.
-    is_called: bool,
-}
-
-impl Cleaner {
-    /// Blocks.
-    pub(crate) fn new(
-        state: StateDirectory,
-        options: &RetentionOptions,
-        of_one_rank: Bytes,
-        ended: mpsc::UnboundedReceiver<RankId>,
-    ) -> Cleaner {
-        let limits = limits(options, of_one_rank, state.root());
-        Cleaner {
-            retention: Some(Retention::new(state, limits, options.empty.into())),
-            ended: Some(ended),
-            is_called: false,
-        }
-    }
-
-    /// Hands what is left to a thread for blocking work, with this message.
-    async fn work(&mut self, message: CleanerMessage) {
-        let Some(mut retention) = self.retention.take() else { return };
-        let work = move || {
-            match message {
-                CleanerMessage::Clean => retention.examine_all(),
-                CleanerMessage::Ended(ranks) => retention.examine(&ranks),
-                CleanerMessage::RemoveEmpty => {}
-            }
-            retention.remove_empty();
-            retention.enforce_limits();
-            retention
-        };
-        self.retention = Some(blocking(work).await);
-    }
-
-    fn call_again(&mut self, context: &mut Context<Self>) {
-        let due_in = self.retention.as_ref().and_then(Retention::next_removal_in);
-        if let Some(due_in) = due_in.filter(|_| !self.is_called) {
-            self.is_called = true;
-            context.send_after(due_in.max(COLLECT_SPAN), CleanerMessage::RemoveEmpty);
-        }
-    }
-}
-
-impl Actor for Cleaner {
-    type Message = CleanerMessage;
-
-    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
-        context.send_every(CLEAN_INTERVAL, || CleanerMessage::Clean);
-        if let Some(ended) = self.ended.take() {
-            context.spawn_task(collect(ended, context.address().clone()));
-        }
-        self.handle(CleanerMessage::Clean, context).await
-    }
-
-    async fn handle(
-        &mut self,
-        message: CleanerMessage,
-        context: &mut Context<Self>,
-    ) -> Result<(), ActorFailure> {
-        self.is_called &= !matches!(message, CleanerMessage::RemoveEmpty);
-        self.work(message).await;
-        self.call_again(context);
-        Ok(())
-    }
-}
-
-async fn collect(mut ended: mpsc::UnboundedReceiver<RankId>, cleaner: Address<CleanerMessage>) {
-    let mut ranks = Vec::new();
-    while ended.recv_many(&mut ranks, BATCH).await > 0 {
-        sleep(COLLECT_SPAN).await;
-        while ranks.len() < BATCH
-            && let Ok(rank) = ended.try_recv()
-        {
-            ranks.push(rank);
-        }
-        if cleaner.tell(CleanerMessage::Ended(take(&mut ranks))).await.is_err() {
-            return;
-        }
-    }
-}
-
 /// The chosen limits, or else a part of what the file system has; the most that one rank may print has room.
-fn limits(options: &RetentionOptions, of_one_rank: Bytes, folder: &Path) -> RetentionLimits {
+pub(crate) fn limits(options: &RetentionOptions, of_one_rank: Bytes, folder: &Path) -> RetentionLimits {
     let (size, files) = statvfs(folder)
         .map_or((u64::MAX, u64::MAX), |it| (it.blocks().saturating_mul(it.fragment_size()), it.files()));
     // Some file systems have files without limit, and say that they have none.
@@ -174,14 +61,15 @@ fn limits(options: &RetentionOptions, of_one_rank: Bytes, folder: &Path) -> Rete
 }
 
 /// What ended ranks have left.
-struct Retention {
+pub(crate) struct Retention {
     state: StateDirectory,
     limits: RetentionLimits,
     output: RetainedOutput,
-    /// How long the directory of a rank that printed nothing stays.
-    empty_delay: Duration,
-    /// Ranks that printed nothing, and since when they wait to be removed.
-    empty: VecDeque<(Instant, RankId)>,
+    /// How long the directory of an ended rank stays as it is.
+    delay: Duration,
+    /// Ended ranks, and since when they wait: the directories of those that printed nothing to be removed,
+    /// those of others to lose what is not kept.
+    waiting: VecDeque<(Instant, RankId)>,
     /// The same of ranks whose executors have taken no other rank yet: looked at again with the next ranks.
     held: VecDeque<(Instant, RankId)>,
     /// How many directories may be kept for other ranks.
@@ -189,15 +77,15 @@ struct Retention {
 }
 
 impl Retention {
-    fn new(state: StateDirectory, limits: RetentionLimits, empty_delay: Duration) -> Retention {
-        let (output, empty, held) = (RetainedOutput::default(), VecDeque::new(), VecDeque::new());
-        Retention { state, limits, output, empty_delay, empty, held, most_spare: MAX_SPARE }
+    pub(crate) fn new(state: StateDirectory, limits: RetentionLimits, delay: Duration) -> Retention {
+        let (output, waiting, held) = (RetainedOutput::default(), VecDeque::new(), VecDeque::new());
+        Retention { state, limits, output, delay, waiting, held, most_spare: MAX_SPARE }
     }
 
     /// Examines all that is on the disk, and removes at once what is empty.
-    fn examine_all(&mut self) {
+    pub(crate) fn examine_all(&mut self) {
         self.output = RetainedOutput::default();
-        self.empty.clear();
+        self.waiting.clear();
         self.held.clear();
         self.settle(ranks_in(&self.state.ranks()));
         for job in directories_in::<JobId>(&self.state.ranks()) {
@@ -222,18 +110,21 @@ impl Retention {
 
     /// Counts the output of these ranks. The directories of those without are kept for other ranks, or wait
     /// to be removed.
-    fn examine(&mut self, ranks: &[RankId]) {
+    pub(crate) fn examine(&mut self, ranks: &[RankId]) {
         let has_output = |rank: &RankId| self.directory_of(*rank).log().exists();
         let (printed, silent): (Vec<RankId>, Vec<RankId>) = ranks.iter().partition(|rank| has_output(rank));
-        self.settle(printed);
+        let (counted, others): (Vec<RankId>, Vec<RankId>) =
+            printed.into_iter().partition(|rank| self.count(*rank));
+        self.settle(others);
         let now = Instant::now();
+        self.waiting.extend(counted.into_iter().map(|rank| (now, rank)));
         let silent = silent.into_iter().map(|rank| (now, rank));
-        let waiting: Vec<(Instant, RankId)> = take(&mut self.held).into_iter().chain(silent).collect();
+        let silent: Vec<(Instant, RankId)> = take(&mut self.held).into_iter().chain(silent).collect();
         let left: BTreeSet<RankId> =
-            self.set_aside(waiting.iter().map(|(_, rank)| *rank)).into_iter().collect();
-        for (since, rank) in waiting.into_iter().filter(|(_, rank)| left.contains(rank)) {
+            self.set_aside(silent.iter().map(|(_, rank)| *rank)).into_iter().collect();
+        for (since, rank) in silent.into_iter().filter(|(_, rank)| left.contains(rank)) {
             let is_held = self.directory_of(rank).remains().is_ok_and(|it| it == Remains::Executor);
-            let queue = if is_held { &mut self.held } else { &mut self.empty };
+            let queue = if is_held { &mut self.held } else { &mut self.waiting };
             queue.push_back((since, rank));
         }
     }
@@ -241,7 +132,7 @@ impl Retention {
     /// Keeps directories for other ranks, after it is written down what became of them. Returns the ranks
     /// of the others.
     fn set_aside(&self, silent: impl Iterator<Item = RankId>) -> Vec<RankId> {
-        let most = self.most_spare.min(self.most_empty());
+        let most = self.most_spare.min(self.most_waiting());
         let room = most.saturating_sub(self.state.spare_directories());
         let left_nothing = |rank: &RankId| {
             let left = self.directory_of(*rank).owner_of_nothing();
@@ -263,26 +154,26 @@ impl Retention {
         left
     }
 
-    /// How many directories of ranks that printed nothing there may be.
-    fn most_empty(&self) -> usize {
-        MAX_EMPTY.min(self.limits.ranks).min((self.limits.bytes.0 / SIZE_OF_EMPTY) as usize)
+    /// How many directories may wait to be cleaned up, or be kept for other ranks.
+    fn most_waiting(&self) -> usize {
+        MAX_WAITING.min(self.limits.ranks).min((self.limits.bytes.0 / SIZE_OF_EMPTY) as usize)
     }
 
-    /// Removes the directories that have waited for long enough, or are too many.
-    fn remove_empty(&mut self) {
-        let too_many = self.empty.len().saturating_sub(self.most_empty());
-        let is_due = |(since, _): &&(Instant, RankId)| since.elapsed() >= self.empty_delay;
-        let due = self.empty.iter().take_while(is_due).count().max(too_many);
+    /// Cleans up the directories that have waited for long enough, or are too many.
+    pub(crate) fn clean_waiting(&mut self) {
+        let too_many = self.waiting.len().saturating_sub(self.most_waiting());
+        let is_due = |(since, _): &&(Instant, RankId)| since.elapsed() >= self.delay;
+        let due = self.waiting.iter().take_while(is_due).count().max(too_many);
         let of_held = self.held.iter().take_while(is_due).count();
-        let due = self.held.drain(..of_held).chain(self.empty.drain(..due));
+        let due = self.held.drain(..of_held).chain(self.waiting.drain(..due));
         let ranks = due.map(|(_, rank)| rank).collect();
         self.settle(ranks);
     }
 
-    /// When the first directory that waits is to be removed.
-    fn next_removal_in(&self) -> Option<Duration> {
-        let fronts = self.empty.front().into_iter().chain(self.held.front());
-        fronts.map(|(since, _)| self.empty_delay.saturating_sub(since.elapsed())).min()
+    /// When the first directory that waits is to be cleaned up.
+    pub(crate) fn next_due_in(&self) -> Option<Duration> {
+        let fronts = self.waiting.front().into_iter().chain(self.held.front());
+        fronts.map(|(since, _)| self.delay.saturating_sub(since.elapsed())).min()
     }
 
     /// Removes those of these ranks that left nothing, and counts the output of the others.
@@ -296,7 +187,7 @@ impl Retention {
             }
             match directory.remains() {
                 Ok(Remains::Nothing) => empty.push(rank),
-                Ok(Remains::Executor) => self.empty.push_back((Instant::now(), rank)),
+                Ok(Remains::Executor) => self.waiting.push_back((Instant::now(), rank)),
                 Ok(Remains::Output) => self.keep(rank, &directory),
                 Err(error) => report(directory.path(), Err(error)),
             }
@@ -304,15 +195,27 @@ impl Retention {
         self.remove(&empty, RemovalReason::Empty);
     }
 
+    /// Counts the output of a rank whose directory holds little else. False, and nothing is counted, of any
+    /// other one.
+    fn count(&mut self, rank: RankId) -> bool {
+        let directory = self.directory_of(rank);
+        let (Ok(Some(size)), Ok(ended_at)) = (directory.size_without_reduction(), ended_at(&directory))
+        else {
+            return false;
+        };
+        self.output.add(ended_at, rank, size);
+        true
+    }
+
     fn keep(&mut self, rank: RankId, directory: &RankDirectory) {
-        let ended_at = fs::symlink_metadata(directory.acknowledged_file()).and_then(|file| file.modified());
+        let ended_at = ended_at(directory);
         match directory.reduce().and_then(|size| Ok((ended_at?, size))) {
             Ok((ended_at, size)) => self.output.add(ended_at, rank, size),
             Err(error) => report(directory.path(), Err(error)),
         }
     }
 
-    fn enforce_limits(&mut self) {
+    pub(crate) fn enforce_limits(&mut self) {
         for rank in self.output.take_old(self.limits.oldest_kept()) {
             self.remove_one(rank);
         }
@@ -350,6 +253,11 @@ impl Retention {
     fn directory_of(&self, rank: RankId) -> RankDirectory {
         RankDirectory::for_rank(&self.state.ranks(), rank)
     }
+}
+
+/// When an ended rank ended whose end the head knows.
+fn ended_at(directory: &RankDirectory) -> io::Result<SystemTime> {
+    fs::symlink_metadata(directory.acknowledged_file())?.modified()
 }
 
 fn report(folder: &Path, done: io::Result<()>) {
@@ -436,7 +344,7 @@ mod tests {
 
         fn ended(&mut self, jobs: &[u64]) {
             self.retention.examine(&jobs.iter().copied().map(id).collect::<Vec<_>>());
-            self.retention.remove_empty();
+            self.retention.clean_waiting();
             self.retention.enforce_limits();
         }
     }
@@ -503,14 +411,35 @@ mod tests {
     #[test]
     fn directories_of_ranks_that_printed_nothing_wait_unless_they_are_too_many() {
         let mut kit = Kit::new();
-        (kit.retention.empty_delay, kit.retention.most_spare) = (HOUR, 0);
+        (kit.retention.delay, kit.retention.most_spare) = (HOUR, 0);
         kit.retention.limits.ranks = 2;
         let ranks = [1, 2, 3].map(|job| kit.rank(job, "acknowledged.json"));
         kit.ended(&[1, 2, 3]);
         assert_eq!(ranks.each_ref().map(|rank| rank.path().exists()), [false, true, true]);
-        kit.retention.empty_delay = Duration::ZERO;
+        kit.retention.delay = Duration::ZERO;
         kit.ended(&[]);
         assert!(ranks.iter().all(|rank| !rank.path().exists()));
+    }
+
+    #[test]
+    fn the_directory_of_a_rank_that_printed_is_counted_at_once_and_reduced_later() {
+        let mut kit = Kit::new();
+        kit.retention.delay = HOUR;
+        let usual = kit.printed(1, 1 << 20, 0);
+        let other = kit.printed(2, 1 << 20, 0);
+        fs::write(other.path().join("unknown"), "1").unwrap();
+        kit.ended(&[1, 2]);
+        assert!(usual.path().join("start.json").exists() && !other.path().join("start.json").exists());
+        kit.retention.limits.ranks = 1;
+        kit.ended(&[]);
+        assert!(!usual.path().exists() && other.log().exists(), "the oldest output goes");
+        kit.retention.limits.ranks = 2;
+        let reduced = kit.printed(3, 1 << 20, 0);
+        kit.ended(&[3]);
+        kit.retention.delay = Duration::ZERO;
+        kit.ended(&[]);
+        assert!(!usual.path().exists() && !reduced.path().join("start.json").exists());
+        assert!(reduced.is_acknowledged() && reduced.log().exists() && other.log().exists());
     }
 
     /// The head was reset, and a rank with the same id runs now.

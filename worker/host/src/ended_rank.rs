@@ -13,7 +13,7 @@ use cohabit_types::Bytes;
 
 use crate::files::{open_directory, path_within, remove_directory, remove_if_exists};
 use crate::rank_directory::{
-    ACKNOWLEDGED, BELL, EXECUTOR_LOG, IDENTITY, LOG, RankDirectory, SERIES, SOCKET, START,
+    ACKNOWLEDGED, BELL, EXECUTOR_LOG, IDENTITY, LOG, PROGRESS, RankDirectory, SERIES, SOCKET, START,
 };
 use crate::records::ExecutorRecord;
 
@@ -81,6 +81,34 @@ impl RankDirectory {
         Ok(Bytes(size))
     }
 
+    /// How much of the disk the directory takes, if [`RankDirectory::reduce`] would hardly make it less:
+    /// besides what is kept it holds files of the worker alone.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn size_without_reduction(&self) -> io::Result<Option<Bytes>> {
+        let folder = open_directory(self.path())?;
+        let mut size = size(&folder.metadata()?);
+        for entry in fs::read_dir(path_within(&folder, ""))? {
+            let entry = entry?;
+            let found = entry.metadata()?;
+            let name = entry.file_name();
+            size += match name.to_str() {
+                Some(LOG) if found.is_dir() => match size_of_log(&entry.path())? {
+                    Some(log) => log,
+                    None => return Ok(None),
+                },
+                Some(PROGRESS) if found.is_file() && found.len() == 0 => self::size(&found),
+                Some(START | ACKNOWLEDGED | SERIES | EXECUTOR_LOG | IDENTITY) if found.is_file() => {
+                    self::size(&found)
+                }
+                Some(SOCKET | BELL) => self::size(&found),
+                Some(_) | None => return Ok(None),
+            };
+        }
+        Ok(Some(Bytes(size)))
+    }
+
     /// Removes the directory. Whoever reads the output meanwhile can tell: [`RankDirectory::is_over`] is
     /// false before any of it is gone.
     ///
@@ -123,6 +151,20 @@ fn reduce_log(log: &Path) -> io::Result<u64> {
         size += if found.is_file() { self::size(&found) } else { remove(&path, &found)? };
     }
     Ok(size)
+}
+
+/// The size of the segments, and `None` if there is anything else.
+fn size_of_log(log: &Path) -> io::Result<Option<u64>> {
+    let folder = open_directory(log)?;
+    let mut size = size(&folder.metadata()?);
+    for entry in fs::read_dir(path_within(&folder, ""))? {
+        let found = entry?.metadata()?;
+        if !found.is_file() {
+            return Ok(None);
+        }
+        size += self::size(&found);
+    }
+    Ok(Some(size))
 }
 
 /// Removes this. Returns its size after that.

@@ -48,6 +48,7 @@ pub(crate) const START: &str = "start.json";
 pub(crate) const IDENTITY: &str = "executor.json";
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged.json";
 pub(crate) const LOG: &str = "log";
+pub(crate) const PROGRESS: &str = "progress";
 pub(crate) const SERIES: &str = "series";
 pub(crate) const EXECUTOR_LOG: &str = "executor.log";
 pub(crate) const BELL: &str = "bell";
@@ -100,7 +101,7 @@ impl RankDirectory {
     }
 
     pub fn progress(&self) -> PathBuf {
-        self.0.join("progress")
+        self.0.join(PROGRESS)
     }
 
     pub fn log(&self) -> PathBuf {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::baseline::spawns_per_second;
 use crate::daemon::{HeadProcess, WorkerProcess};
 use crate::figures::{median, print_figure, rate};
@@ -23,15 +25,19 @@ const ARRAYS: [Array; 4] = [
     Array { slots: 64, prints: true },
 ];
 
+/// What one array leaves is removed after the last one: file systems without a journal of their own make
+/// files slowly where many were removed shortly before.
 pub(crate) async fn bench() {
+    let mut left = Vec::new();
     for array in ARRAYS {
-        array.bench().await;
+        left.push(array.bench().await);
     }
 }
 
 impl Array {
-    /// Each run is compared with the machine's own rate just before and after it.
-    async fn bench(&self) {
+    /// Each run is compared with the machine's own rate just before and after it. Returns the folder that it
+    /// used.
+    async fn bench(&self) -> TempDir {
         let head = HeadProcess::start().await;
         let worker = WorkerProcess::start(&head, &format!("host:{}", self.slots)).await;
         let what = format!("{MEMBERS} x {}, {} slots", self.program().join(" "), self.slots);
@@ -63,6 +69,8 @@ impl Array {
             &format!("{what}: of the machine's own rate, median"),
             &format!("{:.2}", median(ratios)),
         );
+        drop(worker);
+        head.into_folder()
     }
 
     fn program(&self) -> &'static [&'static str] {

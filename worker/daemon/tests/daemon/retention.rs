@@ -10,7 +10,7 @@ use crate::kit::{Cluster, rank, run, shell, wait_for};
 async fn the_directory_of_a_rank_that_printed_nothing_is_removed_and_its_output_is_known_to_be_empty() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
-    options.retention.empty = Span::from_millis(1);
+    options.retention.delay = Span::from_millis(1);
     let (daemon, mut head) = cluster.worker_with(options).await;
     for job in 1..=30 {
         head.order(run(job, shell(if job == 30 { "echo last" } else { "exit 3" }))).await;
