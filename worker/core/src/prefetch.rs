@@ -37,16 +37,17 @@ impl Worker {
         attempt
     }
 
-    /// Begins what waits for nothing any more.
-    pub(crate) fn begin_prefetched(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
+    /// Begins what waits for nothing any more. Returns whether there was anything.
+    pub(crate) fn begin_prefetched(&mut self, now: Time, out: &mut Vec<WorkerEffect>) -> bool {
         let is_due = |it: &PrefetchedOrder| !self.is_awaited(it.after);
         let due: Vec<AttemptId> =
             self.prefetched.iter().filter(|(_, it)| is_due(it)).map(|(attempt, _)| *attempt).collect();
-        for attempt in due {
-            if let Some(PrefetchedOrder { order, .. }) = self.prefetched.remove(&attempt) {
+        for attempt in &due {
+            if let Some(PrefetchedOrder { order, .. }) = self.prefetched.remove(attempt) {
                 self.run(now, order, out);
             }
         }
+        !due.is_empty()
     }
 
     /// Gives an attempt back that has not begun. Those behind it wait for what it waited for.

@@ -48,6 +48,10 @@ impl Worker {
         }
         self.begin_prefetched(now, out);
         self.update_gpus(now, out);
+        // An attempt that waits for a GPU ends there if the GPU is lost.
+        while self.begin_prefetched(now, out) {
+            self.update_gpus(now, out);
+        }
         self.report_signals(begin, out);
     }
 

@@ -4,6 +4,7 @@ use cohabit_types::{
     AttemptId, JobId, Order, Outcome, Predecessor, RankId, Report, RunOrder, Span, StopReason, Time,
 };
 
+use super::gpu_kit::{rank_of, sharer};
 use super::kit::*;
 use crate::rank::never_started;
 use crate::{RankExit, WorkerEffect, WorkerEvent};
@@ -55,6 +56,15 @@ fn each_begins_when_the_one_before_it_has_ended_and_after_that_was_told() {
     let mut worker =
         worker.event(WorkerEvent::Spawned(SECOND.rank(0))).ends(SECOND.rank(0), Outcome::Exited(1));
     assert_eq!(ends_and_starts(&mut worker), [("ended", SECOND.rank(0)), ("started", THIRD.rank(0))]);
+}
+
+/// The first one waits for the MPS server of its GPU when the GPU is lost.
+#[test]
+fn one_that_follows_what_is_refused_with_its_gpu_does_not_wait_on() {
+    let (first, second) = (sharer(1), sharer(2));
+    let after = Some(Predecessor { attempt: first.attempt, within: WITHIN });
+    let worker = TestWorker::with_gpus().run(first).run(RunOrder { after, ..second }).forget_effects();
+    assert_eq!(ends_and_starts(&mut worker.xid(79)), [1, 2].map(|job| ("ended", rank_of(job))));
 }
 
 #[test]
