@@ -18,7 +18,7 @@ use crate::terminal_state::TerminalState;
 use crate::transition::Transition;
 
 /// The most members in advance at one place.
-const MAX_DEPTH: u64 = 4;
+const MAX_DEPTH: u64 = 8;
 
 /// A worker waits so many times as long as the work before should last: what was expected in vain may go to
 /// another place then.

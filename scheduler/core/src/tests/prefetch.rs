@@ -26,10 +26,10 @@ fn running() -> TestHead {
     test
 }
 
-/// The same when member 0 has ended after 10 ms: member 1 runs, and members 2 to 5 follow.
+/// The same when member 0 has ended after 15 ms: member 1 runs, and members 2 to 5 follow.
 fn followed() -> TestHead {
     let mut test = running();
-    test.after(Span::from_millis(10));
+    test.after(Span::from_millis(15));
     succeed(&mut test, 0);
     test
 }
@@ -71,7 +71,7 @@ fn short_members_are_ordered_in_advance_and_begin_without_an_order() {
     let record = test.record(JobId::member(1, 2));
     assert_eq!((record.reason_code, record.attempts.len()), (ReasonCode::WaitingForTurn, 0));
     assert_eq!(record.reason, "it is next on node1, when job 1.1 has ended there");
-    test.after(Span::from_millis(10));
+    test.after(Span::from_millis(15));
     succeed(&mut test, 1);
     assert_eq!(followers(&mut test), [(6, Some(5))], "only the end of the line is ordered anew");
     assert_eq!(state(&test, 2), JobState::Running);
@@ -85,7 +85,7 @@ fn short_members_are_ordered_in_advance_and_begin_without_an_order() {
 
 #[test]
 fn the_longer_they_last_the_fewer_are_ordered_in_advance() {
-    for (lasted, expected) in [(20, 3), (30, 2), (60, 1), (70, 0)] {
+    for (lasted, expected) in [(5, 8), (10, 6), (20, 3), (30, 2), (60, 1), (70, 0)] {
         let mut test = running();
         test.after(Span::from_millis(lasted));
         succeed(&mut test, 0);
@@ -96,7 +96,7 @@ fn the_longer_they_last_the_fewer_are_ordered_in_advance() {
 #[test]
 fn nothing_is_ordered_in_advance_where_it_could_be_wrong() {
     let ended = |mut test: TestHead| {
-        test.after(Span::from_millis(10));
+        test.after(Span::from_millis(15));
         test.runs();
         succeed(&mut test, 0);
         followers(&mut test).into_iter().filter(|(_, after)| after.is_some()).count()
@@ -249,6 +249,7 @@ fn the_limit_of_a_user_holds_and_hinders_nothing() {
     test.planned();
     test.submit(JobSpec { demand: gpus(1).demand, ..array(0, 14, None) });
     test.orders();
+    test.after(Span::from_millis(15));
     succeed(&mut test, 0);
     assert_eq!(followers(&mut test), [(1, None), (2, Some(1)), (3, Some(2)), (4, Some(3)), (5, Some(4))]);
     succeed(&mut test, 1);
