@@ -1,6 +1,7 @@
 //! Looking at an application: what its users see of its processes, actors, tasks and logs.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
@@ -95,12 +96,16 @@ fn the_logs_of_all_processes_are_one() {
         both.iter().all(Option::is_some) && both.is_sorted() && position("[main 2] no such model") > both[1]
     });
     let mut command = cluster.command(&["logs", "--follow", "--output", "json", "inspect"]);
-    let following = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut following = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stdout, mut text) = (BufReader::new(following.stdout.take().unwrap()), String::new());
+    // An application that has ended cannot be followed.
+    stdout.read_line(&mut text).unwrap();
     fs::write(&go, "").unwrap();
     assert_eq!(launch.end().code, 0);
+    stdout.read_to_string(&mut text).unwrap();
     let followed = CommandOutput::from(following.wait_with_output().unwrap());
     assert_eq!(followed.code, 0, "{}", followed.stderr);
-    let lines = followed.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let printed: Vec<(String, String)> = lines
         .map(|line| (line["process"].as_str().unwrap().into(), line["text"].as_str().unwrap().into()))
         .collect();
