@@ -3,8 +3,8 @@
 //! code, of jobs without ranks here.
 //!
 //! Directories of ranks that left nothing are kept for other ranks, as many as an array of short jobs needs.
-//! Nothing else of short jobs is removed while an array makes more: some file systems make files slowly where
-//! many were removed shortly before.
+//! What else short jobs leave is removed a minute later, not between the starts of others: some file systems
+//! make files slowly where many were removed shortly before.
 //!
 //! Only directories with our names are touched. Symbolic links are removed, never followed.
 
@@ -108,8 +108,8 @@ impl Retention {
         }
     }
 
-    /// Counts the output of these ranks. The directories of those without are kept for other ranks, or wait
-    /// to be removed.
+    /// Counts the output of these ranks; what is not kept of their directories waits to be removed. The
+    /// directories of those without output are kept for other ranks, or wait, too.
     pub(crate) fn examine(&mut self, ranks: &[RankId]) {
         let has_output = |rank: &RankId| self.directory_of(*rank).log().exists();
         let (printed, silent): (Vec<RankId>, Vec<RankId>) = ranks.iter().partition(|rank| has_output(rank));
@@ -195,11 +195,10 @@ impl Retention {
         self.remove(&empty, RemovalReason::Empty);
     }
 
-    /// Counts the output of a rank whose directory holds little else. False, and nothing is counted, of any
-    /// other one.
+    /// Counts the output of a rank whose directory holds little else. Returns whether it does.
     fn count(&mut self, rank: RankId) -> bool {
         let directory = self.directory_of(rank);
-        let (Ok(Some(size)), Ok(ended_at)) = (directory.size_without_reduction(), ended_at(&directory))
+        let (Ok(Some(size)), Ok(ended_at)) = (directory.size_if_nearly_reduced(), ended_at(&directory))
         else {
             return false;
         };

@@ -20,6 +20,9 @@ use crate::records::ExecutorRecord;
 /// The size of a block in the metadata of files, on every file system.
 const BLOCK: u64 = 512;
 
+/// The most that may stay on the disk for a while after the end of a rank, though it is not kept.
+const MOST_REMOVABLE: u64 = 64 << 10;
+
 /// What the directory of an ended rank holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remains {
@@ -81,32 +84,30 @@ impl RankDirectory {
         Ok(Bytes(size))
     }
 
-    /// How much of the disk the directory takes, if [`RankDirectory::reduce`] would hardly make it less:
-    /// besides what is kept it holds files of the worker alone.
+    /// How much of the disk the directory takes, if [`RankDirectory::reduce`] would remove only small files
+    /// of the worker and its executor. `None` if it would remove anything else.
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub fn size_without_reduction(&self) -> io::Result<Option<Bytes>> {
+    pub fn size_if_nearly_reduced(&self) -> io::Result<Option<Bytes>> {
         let folder = open_directory(self.path())?;
-        let mut size = size(&folder.metadata()?);
+        let (mut kept, mut removable) = (size(&folder.metadata()?), 0);
         for entry in fs::read_dir(path_within(&folder, ""))? {
             let entry = entry?;
             let found = entry.metadata()?;
-            let name = entry.file_name();
-            size += match name.to_str() {
-                Some(LOG) if found.is_dir() => match size_of_log(&entry.path())? {
-                    Some(log) => log,
+            match entry.file_name().to_str() {
+                Some(LOG) if found.is_dir() => match size_of_segments(&entry.path())? {
+                    Some(segments) => kept += segments,
                     None => return Ok(None),
                 },
-                Some(PROGRESS) if found.is_file() && found.len() == 0 => self::size(&found),
-                Some(START | ACKNOWLEDGED | SERIES | EXECUTOR_LOG | IDENTITY) if found.is_file() => {
-                    self::size(&found)
+                Some(ACKNOWLEDGED | SERIES) if found.is_file() => kept += size(&found),
+                Some(START | PROGRESS | EXECUTOR_LOG | IDENTITY | SOCKET | BELL) if !found.is_dir() => {
+                    removable += size(&found);
                 }
-                Some(SOCKET | BELL) => self::size(&found),
                 Some(_) | None => return Ok(None),
-            };
+            }
         }
-        Ok(Some(Bytes(size)))
+        Ok((removable <= MOST_REMOVABLE).then_some(Bytes(kept + removable)))
     }
 
     /// Removes the directory. Whoever reads the output meanwhile can tell: [`RankDirectory::is_over`] is
@@ -153,8 +154,8 @@ fn reduce_log(log: &Path) -> io::Result<u64> {
     Ok(size)
 }
 
-/// The size of the segments, and `None` if there is anything else.
-fn size_of_log(log: &Path) -> io::Result<Option<u64>> {
+/// The size of a log with its segments; `None` if there is anything else.
+fn size_of_segments(log: &Path) -> io::Result<Option<u64>> {
     let folder = open_directory(log)?;
     let mut size = size(&folder.metadata()?);
     for entry in fs::read_dir(path_within(&folder, ""))? {
@@ -231,6 +232,42 @@ mod tests {
         assert_eq!(rank.reduce().unwrap().0, size, "the second time nothing changes");
         fs::remove_dir_all(rank.log()).unwrap();
         assert_eq!(rank.remains().unwrap(), Remains::Output, "its executor had something to say");
+    }
+
+    #[test]
+    fn a_directory_is_nearly_reduced_if_it_holds_only_small_files_of_the_worker_besides() {
+        let usual = |change: &dyn Fn(&RankDirectory)| {
+            let ranks = tempfile::tempdir().unwrap();
+            let rank = ended(&ranks);
+            fs::remove_file(rank.path().join("script")).unwrap();
+            fs::create_dir(rank.log()).unwrap();
+            fs::write(rank.log().join("00000000000000000000"), vec![1; 100_000]).unwrap();
+            change(&rank);
+            let before = rank.size_if_nearly_reduced().unwrap();
+            (before, rank.reduce().unwrap())
+        };
+        let (before, after) = usual(&|_| {});
+        assert!((after.0..after.0 + MOST_REMOVABLE).contains(&before.unwrap().0), "{before:?} {after:?}");
+        let write = |name: &'static str, bytes: usize| {
+            move |rank: &RankDirectory| fs::write(rank.path().join(name), vec![1; bytes]).unwrap()
+        };
+        let make = |name: &'static str| {
+            move |rank: &RankDirectory| {
+                let _ = fs::remove_file(rank.path().join(name));
+                fs::create_dir(rank.path().join(name)).unwrap();
+            }
+        };
+        let changes: [&dyn Fn(&RankDirectory); 6] = [
+            &write("unknown", 1),
+            &write("start.json", 1_000_000),
+            &write("progress", 1_000_000),
+            &make("socket"),
+            &make("series"),
+            &make("log/planted"),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert_eq!(usual(change).0, None, "change {number}");
+        }
     }
 
     #[test]

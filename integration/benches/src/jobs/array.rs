@@ -25,8 +25,8 @@ const ARRAYS: [Array; 4] = [
     Array { slots: 64, prints: true },
 ];
 
-/// What one array leaves is removed after the last one: file systems without a journal of their own make
-/// files slowly where many were removed shortly before.
+/// What one array leaves is removed after the last one: some file systems make files slowly where many were
+/// removed shortly before.
 pub(crate) async fn bench() {
     let mut left = Vec::new();
     for array in ARRAYS {

@@ -106,8 +106,8 @@ async fn only_a_terminal_is_typed_into() {
     let (daemon, mut head) = cluster.worker().await;
     let code = |answer: Result<u64, cohabit_types::Refusal>| answer.unwrap_err().code;
     head.order(run(1, reader("cat"))).await;
-    head.order(run(2, with_terminal("read line"))).await;
     head.started(rank(1)).await;
+    head.order(run(2, with_terminal("read line"))).await;
     head.started(rank(2)).await;
     assert_eq!(code(head.write_input(typed(rank(1), 0, b"x", 1)).await), RefusalCode::WrongState);
     assert_eq!(code(head.write_input(piece(rank(2), 0, b"x")).await), RefusalCode::WrongState);
